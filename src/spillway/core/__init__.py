@@ -1,0 +1,1 @@
+"""The algorithms, without Spark: clock, randomness and measurements come in as arguments."""

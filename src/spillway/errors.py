@@ -1,0 +1,43 @@
+"""One hierarchy of errors. Each message says what is wrong, what is allowed and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SpillwayError(ValueError):
+    """Something that the caller can put right: the message names the field, the value and a way out."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message if hint is None else f"{message} Hint: {hint}")
+        self.hint = hint
+
+
+class CheckpointInUse(SpillwayError):
+    """Two queries were given one checkpoint."""
+
+
+class MissingExtra(SpillwayError):
+    """An optional dependency is not installed."""
+
+
+def invalid(field: str, value: object, allowed: str, *, hint: str | None = None) -> SpillwayError:
+    """Build the error for a value that is not allowed.
+
+    >>> str(invalid("keep_ratio", 1.5, "a number from 0 to 1"))
+    'keep_ratio = 1.5 is not allowed: expected a number from 0 to 1.'
+    """
+    return SpillwayError(f"{field} = {value!r} is not allowed: expected {allowed}.", hint=hint)
+
+
+def unknown(field: str, value: object, choices: Iterable[str]) -> SpillwayError:
+    """Build the error for a name that is none of the known ones, with the nearest of them as a hint.
+
+    >>> str(unknown("controller", "dedline", ["ctrl", "deadline"]))
+    "controller = 'dedline' is not allowed: expected one of 'ctrl', 'deadline'. Hint: did you mean 'deadline'?"
+    """
+    names = sorted(choices)
+    near = difflib.get_close_matches(str(value), names, n=1)
+    allowed = "one of " + ", ".join(repr(name) for name in names) if names else "nothing here"
+    return invalid(field, value, allowed, hint=f"did you mean {near[0]!r}?" if near else None)
