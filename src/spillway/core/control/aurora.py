@@ -1,0 +1,58 @@
+"""AURORA: shed what exceeds the processor's capacity (Figure 1, Sections 4.3.2 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from spillway.core.control.actuate import keep_ratio_at_entry
+from spillway.core.control.base import BaseController, ControllerConfig, TargetState
+from spillway.core.control.model import capacity_rows_per_s, signals
+from spillway.core.control.values import Decision, Sample
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuroraConfig(ControllerConfig):
+    """AURORA has no options of its own; its one tuning knob is the headroom (Figure 16)."""
+
+    kind: ClassVar[str] = "aurora"
+
+    def build(self, state: Mapping[str, Any] | None = None) -> Aurora:
+        """Return a controller, at its beginning or where a snapshot left off."""
+        return Aurora(self, state)
+
+
+@dataclass
+class AuroraState(TargetState):
+    """The last cost known."""
+
+    cost_s: float | None = None
+
+
+class Aurora(BaseController[AuroraConfig, AuroraState]):
+    """Compare the load with the capacity and shed the difference: v = L_0 = H / c.
+
+    The queue is not looked at (open loop). Rows that entered while the forecast or the cost was wrong stay
+    queued for good, so the delay settles wherever the errors of the past have left it, and the target plays
+    no part.
+    """
+
+    kind = "aurora"
+    state_type = AuroraState
+
+    def step(self, sample: Sample) -> Decision:
+        """Take in a finished period and decide on the next."""
+        state, T, H = self.state, self.config.period_s, self.config.headroom
+        y_d = state.target_delay_s
+        now = signals(sample, period_s=T, held_cost_s=state.cost_s)
+        if now.c is None:
+            return Decision(target_delay_s=y_d, reason="no row has been timed yet, so everything is kept")
+        state.cost_s = now.c
+        L_0 = capacity_rows_per_s(now.c, H)
+        return Decision(
+            keep_ratio=keep_ratio_at_entry(L_0, now.f_in),
+            admit_rows=L_0 * T,
+            target_delay_s=y_d,
+            reason=f"{now.f_in:,.0f} rows/s arrived, {L_0:,.0f} rows/s can be processed",
+        )

@@ -1,0 +1,37 @@
+"""Checks that every config of this package makes when it is constructed."""
+
+from __future__ import annotations
+
+import math
+
+from spillway.errors import invalid
+
+
+def require_number(
+    field: str,
+    value: object,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    above: bool = False,
+    hint: str | None = None,
+) -> None:
+    """Raise unless the value is a finite number from ``low`` to ``high``; ``above`` leaves ``low`` out.
+
+    >>> require_number("target_delay_s", 0, 0, above=True)
+    Traceback (most recent call last):
+        ...
+    spillway.errors.SpillwayError: target_delay_s = 0 is not allowed: expected a finite number > 0.
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if number and math.isfinite(value) and low <= value <= high and not (above and value == low):  # type: ignore[arg-type, operator]
+        return
+    least = "" if low == -math.inf else f" {'>' if above else '>='} {low:g}"
+    most = "" if high == math.inf else f" {'and' if least else ''} <= {high:g}".replace("  ", " ")
+    raise invalid(field, value, f"a finite number{least}{most}", hint=hint)
+
+
+def require_whole(field: str, value: object, low: int, high: int) -> None:
+    """Raise unless the value is an int from ``low`` to ``high``."""
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise invalid(field, value, f"a whole number from {low} to {high}")

@@ -1,0 +1,86 @@
+"""The paper's model of a stream engine: one virtual queue in front of one processor (Section 4.2).
+
+However many operators a query has, a fair scheduler makes a row wait until all rows that came before it are
+done. So the engine behaves as if whole rows were processed one after the other, in the order in which they
+came:
+
+    y = (q + 1) c / H                      the delay of a row that finds q others        (Eq. 2, 11)
+    q = y H / c - 1                        the queue that makes a row wait y             (its inverse)
+    f_out = H / c                          the rate at which a busy engine finishes rows
+
+======  =====================================================================
+symbol  meaning
+======  =====================================================================
+y       delay, from arrival to result, in seconds
+q       outstanding rows: admitted and not finished
+c       processing time per row in seconds, averaged over a period
+H       headroom: the share of the processor that the query gets, 0 < H <= 1
+======  =====================================================================
+
+The delay of a row is only known when the row has left, which is too late to control it by. The queue is
+known at once, so all controllers work on the delay that this model predicts from the queue (Section 4.5.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spillway.core.control.values import Sample
+
+# Bounds of what is believed of a measurement. They keep every quotient and product of the control laws
+# finite.
+LEAST_COST_S = 1e-12
+MOST_COST_S = 1e6
+MOST_ROWS = 1e15
+
+
+def delay_of_queue_s(queue_rows: float, cost_s: float, headroom: float = 1.0) -> float:
+    """Return how long a row will take that finds so many others before it.
+
+    >>> delay_of_queue_s(368, 0.00526, 0.97)
+    2.0009...
+    """
+    return (queue_rows + 1.0) * cost_s / headroom
+
+
+def queue_of_delay_rows(delay_s: float, cost_s: float, headroom: float = 1.0) -> float:
+    """Return the queue behind which a row takes so long: the inverse of :func:`delay_of_queue_s`.
+
+    >>> queue_of_delay_rows(delay_of_queue_s(368, 0.00526, 0.97), 0.00526, 0.97)
+    367.9...
+    """
+    return delay_s * headroom / cost_s - 1.0
+
+
+def capacity_rows_per_s(cost_s: float, headroom: float = 1.0) -> float:
+    """Return how many rows a second a busy engine finishes.
+
+    >>> round(capacity_rows_per_s(0.00526))
+    190
+    """
+    return headroom / cost_s
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """A sample in the paper's symbols, bounded so that no control law can overflow. Rates are per second."""
+
+    q: float
+    f_in: float
+    f_out: float | None
+    c: float | None
+
+
+def signals(sample: Sample, *, period_s: float, held_cost_s: float | None) -> Signals:
+    """Read a sample. An unknown cost is the last one known; a period of no length counts as a nominal one."""
+    T = sample.period_s if sample.period_s > 0.0 else period_s
+    c = sample.cost_s
+    # A cost of exactly nothing is what a meter says that has seen no row yet: it is no measurement.
+    c = held_cost_s if c is None or c <= 0.0 else min(max(c, LEAST_COST_S), MOST_COST_S)
+    done = sample.finished_rows
+    return Signals(
+        q=min(sample.backlog_rows, MOST_ROWS),
+        f_in=min(sample.arrived_rows / max(T, LEAST_COST_S), MOST_ROWS),
+        f_out=None if done is None else min(done / max(T, LEAST_COST_S), MOST_ROWS),
+        c=c,
+    )

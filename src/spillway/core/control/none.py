@@ -1,0 +1,32 @@
+"""NONE: keep everything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from spillway.core.control.base import BaseController, ControllerConfig, TargetState
+from spillway.core.control.values import Decision, Sample
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoneConfig(ControllerConfig):
+    """No options."""
+
+    kind: ClassVar[str] = "none"
+
+    def build(self, state: Mapping[str, Any] | None = None) -> KeepAll:
+        """Return a controller, at its beginning or where a snapshot left off."""
+        return KeepAll(self, state)
+
+
+class KeepAll(BaseController[NoneConfig, TargetState]):
+    """Never shed: what the engine does without Spillway, to compare with."""
+
+    kind = "none"
+    state_type = TargetState
+
+    def step(self, sample: Sample) -> Decision:  # noqa: ARG002
+        """Keep everything."""
+        return Decision(target_delay_s=self.state.target_delay_s, reason="nothing is ever shed")
