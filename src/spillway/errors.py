@@ -14,11 +14,11 @@ class SpillwayError(ValueError):
         self.hint = hint
 
 
-class CheckpointInUse(SpillwayError):
+class CheckpointInUseError(SpillwayError):
     """Two queries were given one checkpoint."""
 
 
-class MissingExtra(SpillwayError):
+class MissingExtraError(SpillwayError):
     """An optional dependency is not installed."""
 
 
@@ -34,8 +34,8 @@ def invalid(field: str, value: object, allowed: str, *, hint: str | None = None)
 def unknown(field: str, value: object, choices: Iterable[str]) -> SpillwayError:
     """Build the error for a name that is none of the known ones, with the nearest of them as a hint.
 
-    >>> str(unknown("controller", "dedline", ["ctrl", "deadline"]))
-    "controller = 'dedline' is not allowed: expected one of 'ctrl', 'deadline'. Hint: did you mean 'deadline'?"
+    >>> str(unknown("mode", "observ", ["observe", "enforce"]))
+    "mode = 'observ' is not allowed: expected one of 'enforce', 'observe'. Hint: did you mean 'observe'?"
     """
     names = sorted(choices)
     near = difflib.get_close_matches(str(value), names, n=1)

@@ -1,0 +1,6 @@
+"""Hold a Spark streaming query's latency target through a burst by shedding the work that matters least."""
+
+from spillway._version import __version__
+from spillway.errors import SpillwayError
+
+__all__ = ["SpillwayError", "__version__"]
