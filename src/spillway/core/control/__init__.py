@@ -3,7 +3,9 @@
 from spillway.core.control.aurora import Aurora, AuroraConfig
 from spillway.core.control.baseline import Baseline, BaselineConfig
 from spillway.core.control.ctrl import Ctrl, CtrlConfig
-from spillway.core.control.deadline import Deadline, DeadlineConfig
+from spillway.core.control.deadline import DeadlineConfig
+from spillway.core.control.deadline_batched import BatchedDeadline
+from spillway.core.control.deadline_pipelined import PipelinedDeadline
 from spillway.core.control.fixed import Fixed, FixedConfig
 from spillway.core.control.none import KeepAll, NoneConfig
 from spillway.core.control.poles import Gains, PoleDesign
@@ -15,11 +17,11 @@ __all__ = [
     "AuroraConfig",
     "Baseline",
     "BaselineConfig",
+    "BatchedDeadline",
     "Controller",
     "ControllerName",
     "Ctrl",
     "CtrlConfig",
-    "Deadline",
     "DeadlineConfig",
     "Decision",
     "Fixed",
@@ -27,6 +29,7 @@ __all__ = [
     "Gains",
     "KeepAll",
     "NoneConfig",
+    "PipelinedDeadline",
     "PoleDesign",
     "Sample",
     "make",

@@ -30,7 +30,7 @@ class AuroraState(TargetState):
     cost_s: float | None = None
 
 
-class Aurora(BaseController[AuroraConfig, AuroraState]):
+class Aurora(BaseController):
     """Compare the load with the capacity and shed the difference: v = L_0 = H / c.
 
     The queue is not looked at (open loop). Rows that entered while the forecast or the cost was wrong stay
@@ -40,6 +40,8 @@ class Aurora(BaseController[AuroraConfig, AuroraState]):
 
     kind = "aurora"
     state_type = AuroraState
+    config: AuroraConfig
+    state: AuroraState
 
     def step(self, sample: Sample) -> Decision:
         """Take in a finished period and decide on the next."""

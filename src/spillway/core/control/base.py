@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 from spillway.core.control.checks import require_number
 from spillway.core.control.state import from_snapshot, to_snapshot
@@ -38,7 +38,7 @@ class ControllerConfig:
             "headroom", self.headroom, 0.0, 1.0, above=True, hint="a share of the processor, as 0.97"
         )
 
-    def build(self, state: Mapping[str, Any] | None = None) -> BaseController[Any, Any]:
+    def build(self, state: Mapping[str, Any] | None = None) -> BaseController:
         """Return a controller, at its beginning or where a snapshot left off."""
         raise NotImplementedError
 
@@ -56,18 +56,16 @@ class TargetState:
     target_delay_s: float = 0.0
 
 
-ConfigT = TypeVar("ConfigT", bound=ControllerConfig)
-StateT = TypeVar("StateT", bound=TargetState)
-
-
-class BaseController(Generic[ConfigT, StateT]):
+class BaseController:
     """Config, state, and the way between a state and its snapshot. Subclasses write ``step``."""
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
-    state_type: type[StateT]
+    state_type: ClassVar[type[TargetState]] = TargetState
+    config: ControllerConfig
+    state: TargetState
 
-    def __init__(self, config: ConfigT, state: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, config: ControllerConfig, state: Mapping[str, Any] | None = None) -> None:
         self.config = config
         asked = config.target_delay_s
         if state is None:

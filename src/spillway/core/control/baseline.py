@@ -30,7 +30,7 @@ class BaselineState(TargetState):
     cost_s: float | None = None
 
 
-class Baseline(BaseController[BaselineConfig, BaselineState]):
+class Baseline(BaseController):
     """Ask the model how many rows the target leaves room for, and admit just those.
 
         u = y_d H / c - q         rows that may be added to the queue
@@ -42,6 +42,8 @@ class Baseline(BaseController[BaselineConfig, BaselineState]):
 
     kind = "baseline"
     state_type = BaselineState
+    config: BaselineConfig
+    state: BaselineState
 
     def step(self, sample: Sample) -> Decision:
         """Take in a finished period and decide on the next."""

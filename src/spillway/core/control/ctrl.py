@@ -43,7 +43,7 @@ class CtrlState(TargetState):
     growth_rate: float = 0.0
 
 
-class Ctrl(BaseController[CtrlConfig, CtrlState]):
+class Ctrl(BaseController):
     """Hold the delay at its target by letting the queue grow or shrink.
 
     Each period, with ŷ the delay predicted from the queue and e = y_d - ŷ:
@@ -56,6 +56,8 @@ class Ctrl(BaseController[CtrlConfig, CtrlState]):
 
     kind = "ctrl"
     state_type = CtrlState
+    config: CtrlConfig
+    state: CtrlState
 
     def step(self, sample: Sample) -> Decision:
         """Take in a finished period and decide on the next."""

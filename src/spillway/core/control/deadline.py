@@ -1,81 +1,87 @@
-"""DEADLINE: a row enters only while its estimated wait fits the target."""
+"""DEADLINE, the default: a row enters only while its estimated wait fits the target.
+
+The paper's controllers steer the *rate* of rows so that the delay settles at its target. A loop that tracks
+a target spends about half of its time above it, and it can only act once a period. DEADLINE bounds the
+*queue* instead: the engine compares the number of outstanding rows with a limit at every single row (or, on
+a batch engine, with the exact size of every batch), so a burst is cut when it comes and no forecast of the
+arrival rate is needed. What is left to get wrong is the cost of a row. The controller's whole work is
+therefore to say how many rows fit into the target, cautiously. There is no integrator in it, so nothing can
+wind up.
+
+The two kinds of engine differ in what a limit means, and each has a file of its own:
+
+=============  ===========================================================================================
+engine         the limit
+=============  ===========================================================================================
+``pipelined``  rows that may be outstanding at once; see :mod:`~spillway.core.control.deadline_pipelined`
+``batched``    rows that one micro-batch may hold; see :mod:`~spillway.core.control.deadline_batched`
+=============  ===========================================================================================
+
+In both, ``keep_ratio`` stays 1, ``queue_limit_rows`` is at least 1 (a query that keeps nothing would never
+learn that it may), and a sample without any measurement, such as an empty one before the first period,
+gives the cold-start limit.
+
+>>> from spillway.core.control.values import Sample
+>>> controller = DeadlineConfig(target_delay_s=2.0).build()
+>>> decision = controller.step(
+...     Sample(at_s=1, period_s=1, arrived_rows=1204, kept_rows=360, backlog_rows=300, cost_s=0.0053)
+... )
+>>> decision.reason
+'a row costs 5.3 ms, so 362 rows fit into 2 s, held at 337 for safety; 1,204 arrived'
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
-from spillway.core.control.base import BaseController, ControllerConfig, TargetState
+from spillway.core.control.base import BaseController, ControllerConfig
 from spillway.core.control.checks import require_number
-from spillway.core.control.model import signals
-from spillway.core.control.values import Decision, Sample
+from spillway.core.control.deadline_batched import BatchedDeadline
+from spillway.core.control.deadline_pipelined import PipelinedDeadline
 from spillway.errors import unknown
+
+Engine = Literal["pipelined", "batched"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeadlineConfig(ControllerConfig):
-    """First version."""
+    """DEADLINE's options.
+
+    ================ ===================================================================================
+    field            meaning
+    ================ ===================================================================================
+    engine           "pipelined": rows flow through one by one; "batched": in micro-batches
+    margin           share of the target left unused for what the model does not know;
+                     None: 0.01 where pipelined, 0.07 where batched
+    cold_cost_s      cost of a row assumed before the first measurement; None: 1 ms, batched 10 µs
+    caution          pipelined: share of the rows shed that may be shed for safety's sake alone
+    shortest         pipelined: how far caution may shorten the queue, as a share of what fits
+    growth           batched: how many times the largest recent batch the next one may be
+    ================ ===================================================================================
+    """
 
     kind: ClassVar[str] = "deadline"
-    engine: Literal["pipelined", "batched"] = "pipelined"
-    margin: float = 0.05
+    engine: Engine = "pipelined"
+    margin: float | None = None
     cold_cost_s: float | None = None
+    caution: float = 0.03
+    shortest: float = 0.25
+    growth: float = 4.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.engine not in ("pipelined", "batched"):
-            raise unknown("engine", self.engine, ("pipelined", "batched"))
-        require_number("margin", self.margin, 0.0, 0.45)
+        if self.engine not in get_args(Engine):
+            raise unknown("engine", self.engine, get_args(Engine))
+        if self.margin is not None:
+            require_number("margin", self.margin, 0.0, 0.4, hint="a share of the target, as 0.05")
         if self.cold_cost_s is not None:
-            require_number("cold_cost_s", self.cold_cost_s, 0.0, above=True)
+            require_number("cold_cost_s", self.cold_cost_s, 0.0, above=True, hint="seconds a row, as 10e-6")
+        require_number("caution", self.caution, 0.0, 1.0)
+        require_number("shortest", self.shortest, 0.0, 1.0, above=True)
+        require_number("growth", self.growth, 1.1, 1000.0)
 
-    def build(self, state: Mapping[str, Any] | None = None) -> Deadline:
-        """Return a controller, at its beginning or where a snapshot left off."""
-        return Deadline(self, state)
-
-
-@dataclass
-class DeadlineState(TargetState):
-    """Level, trend and spread of the cost."""
-
-    cost_s: float | None = None
-    trend_s: float = 0.0
-    spread_s: float = 0.0
-
-
-class Deadline(BaseController[DeadlineConfig, DeadlineState]):
-    """First version: limit = share · y_d H / c', with c' a cautious cost."""
-
-    kind = "deadline"
-    state_type = DeadlineState
-
-    def step(self, sample: Sample) -> Decision:
-        """Take in a finished period and decide on the next."""
-        state, config = self.state, self.config
-        y_d, T, H = state.target_delay_s, config.period_s, config.headroom
-        now = signals(sample, period_s=T, held_cost_s=None)
-        if now.c is not None:
-            c_old = state.cost_s if state.cost_s is not None else now.c
-            step = now.c - c_old
-            state.spread_s += 0.25 * (abs(step) - state.spread_s)
-            state.trend_s += 0.5 * (step - state.trend_s)
-            state.cost_s = now.c
-        batched = config.engine == "batched"
-        c = state.cost_s if state.cost_s is not None else (config.cold_cost_s or (10e-6 if batched else 1e-3))
-        cautious = c + max(state.trend_s, 0.0) + state.spread_s
-        if batched:
-            budget = (0.5 - config.margin) * y_d - sample.fixed_s
-            budget = max(budget, 0.1 * (0.5 - config.margin) * y_d)
-            limit = max(budget / cautious, 1.0)
-            skip = min(max(sample.skip_s / cautious, 0.0), 1.0)
-        else:
-            limit = max((1.0 - config.margin) * y_d * H / cautious, 1.0)
-            skip = 0.0
-        return Decision(
-            queue_limit_rows=limit,
-            skip_cost=skip,
-            target_delay_s=y_d,
-            reason=f"a row costs {c * 1e3:.3g} ms, so {limit:,.0f} rows fit into {y_d:.3g} s; "
-            f"{sample.arrived_rows:,.0f} arrived",
-        )
+    def build(self, state: Mapping[str, Any] | None = None) -> BaseController:
+        """Return a controller for this engine, at its beginning or where a snapshot left off."""
+        return (PipelinedDeadline if self.engine == "pipelined" else BatchedDeadline)(self, state)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from spillway.core.control.base import BaseController, ControllerConfig, TargetState
+from spillway.core.control.base import BaseController, ControllerConfig
 from spillway.core.control.checks import require_number
 from spillway.core.control.values import Decision, Sample
 
@@ -27,11 +27,11 @@ class FixedConfig(ControllerConfig):
         return Fixed(self, state)
 
 
-class Fixed(BaseController[FixedConfig, TargetState]):
+class Fixed(BaseController):
     """A constant keep ratio: for experiments at a given ratio, and what a static cap amounts to."""
 
     kind = "fixed"
-    state_type = TargetState
+    config: FixedConfig
 
     def step(self, sample: Sample) -> Decision:
         """Decide as ever; the sample only gives the rows wanted."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from spillway.core.control.base import BaseController, ControllerConfig, TargetState
+from spillway.core.control.base import BaseController, ControllerConfig
 from spillway.core.control.values import Decision, Sample
 
 
@@ -21,11 +21,11 @@ class NoneConfig(ControllerConfig):
         return KeepAll(self, state)
 
 
-class KeepAll(BaseController[NoneConfig, TargetState]):
+class KeepAll(BaseController):
     """Never shed: what the engine does without Spillway, to compare with."""
 
     kind = "none"
-    state_type = TargetState
+    config: NoneConfig
 
     def step(self, sample: Sample) -> Decision:  # noqa: ARG002
         """Keep everything."""

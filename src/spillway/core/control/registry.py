@@ -38,7 +38,7 @@ def make(
     ``options`` are the fields of that controller's config and nothing else: one that it does not have raises.
 
     >>> make("deadline", target_delay_s=2.0).step
-    <bound method Deadline.step of ...>
+    <bound method PipelinedDeadline.step of ...>
     >>> make("fixed", target_delay_s=2.0, keep_ratoi=0.2)
     Traceback (most recent call last):
         ...
