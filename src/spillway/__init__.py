@@ -2,5 +2,6 @@
 
 from spillway._version import __version__
 from spillway.errors import SpillwayError
+from spillway.spark import Spillway, Status
 
-__all__ = ["SpillwayError", "__version__"]
+__all__ = ["Spillway", "SpillwayError", "Status", "__version__"]

@@ -1,9 +1,9 @@
 """Every random choice is a hash of (row key, salt): it can be repeated, on a replay and outside Spark.
 
-``row_hashes`` computes what Spark's ``xxhash64(columns..., salt)`` computes, bit for bit, so that a choice
-made on a pyarrow Table here and the same choice made by a native filter in a query pick the same rows. The hash is
-XXH64 chained over the columns: the hash of one column seeds the next, the first seed is 42, and a null leaves
-it as it is. A row is chosen with probability p where its hash, signed, is at most ``chance.threshold(p)``.
+``row_hashes`` computes what Spark's ``xxhash64(columns..., salt)`` computes, bit for bit: a choice made on a
+pyarrow Table here and the same choice made by a native filter in a query pick the same rows. The hash is XXH64
+chained over the columns: the hash of one column seeds the next, the first seed is 42, and a null leaves it as
+it is. A row is chosen with probability p where its hash, signed, is at most ``chance.threshold(p)``.
 """
 
 from __future__ import annotations

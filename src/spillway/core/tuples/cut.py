@@ -122,7 +122,7 @@ def cut_for(
     """Return the cut that keeps the given share of all rows.
 
     >>> cut_for(0.25)
-    Cut(value=0.0, at=0.25, below=0.25)
+    Cut(value=inf, at=0.25, below=0.25)
     >>> priorities = Values([1.0] * 50 + [2.0] * 30 + [3.0] * 20)
     >>> cut = cut_for(0.35, ranks=priorities)
     >>> cut.value, round(cut.at, 2), cut.below
@@ -137,7 +137,7 @@ def cut_for(
     sliver = 0.01 * keep_ratio
     r = min(1.0, max((keep_ratio - protected_share) / ordinary, sliver)) if ordinary > 0.0 else 1.0
     if ranks is None:
-        return Cut(0.0, r, r)
+        return Cut(math.inf, r, r)
     phi = min(floor, r)
     q = (r - phi) / (1.0 - phi) if phi < 1.0 else 1.0
     if q <= 0.0:

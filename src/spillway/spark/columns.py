@@ -1,0 +1,64 @@
+"""Columns as users name them, checked when the call is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from spillway.errors import SpillwayError, unknown
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def resolve(
+    df: DataFrame, field: str, named: str | Column, allowed: tuple[type[T.DataType], ...], what: str
+) -> Column:
+    """Return a column by name or expression after checking that it is there and of an allowed type."""
+    if isinstance(named, str):
+        if named not in df.columns:
+            raise unknown(field, named, df.columns)
+        column = F.col(f"`{named.replace('`', '``')}`")
+    elif isinstance(named, Column):
+        column = named
+    else:
+        raise SpillwayError(f"{field} = {named!r} is not allowed: expected a column's name or a Column.")
+    try:
+        kind = df.select(column.alias("c")).schema["c"].dataType
+    except PySparkException as error:
+        raise SpillwayError(f"{field}: {error.getMessage() or error}") from error
+    if not isinstance(kind, allowed):
+        raise SpillwayError(f"{field} = {named!s} has type {kind.simpleString()}: expected {what}.")
+    return column
+
+
+def key_columns(df: DataFrame, key: str | Sequence[str] | None) -> list[Column]:
+    """Return the columns whose hash decides about a row: those named, or all that can be hashed."""
+    if key is not None:
+        names = [key] if isinstance(key, str) else list(key)
+        if not names:
+            raise SpillwayError("key = [] is not allowed: expected one or more columns.")
+        for name in names:
+            if name not in df.columns:
+                raise unknown("key", name, df.columns)
+            if not _hashable(df.schema[name].dataType):
+                kind = df.schema[name].dataType.simpleString()
+                raise SpillwayError(f"key = {name!r} has type {kind}, which Spark cannot hash.")
+    else:
+        names = [field.name for field in df.schema.fields if _hashable(field.dataType)]
+        if not names:
+            raise SpillwayError("no column can be hashed to pick rows.", hint="name a key= column")
+    return [F.col(f"`{name.replace('`', '``')}`") for name in names]
+
+
+def _hashable(kind: T.DataType) -> bool:
+    if isinstance(kind, T.ArrayType):
+        return _hashable(kind.elementType)
+    if isinstance(kind, T.StructType):
+        return all(_hashable(field.dataType) for field in kind.fields)
+    return not isinstance(kind, T.MapType | T.VariantType)

@@ -1,0 +1,155 @@
+"""What one batch is told: the loop's latest decision, made exact by the batch's own size.
+
+The loop publishes a :class:`Published` value after each finished batch. The control row's task turns it into a
+:class:`BatchDecision` for the batch it belongs to. This is a pure function of the published value and the
+offset log; the result is written down before it is used, so a replay is told the same.
+
+    n      rows that reach the shedder: units of this batch x rows per unit (offsets.py), else the rate x the wait
+    w      how long the oldest row has waited already: the time between the cuts of this batch and the one before
+    L      the controller's limit, at most what still fits: (y_d - w - fixed) / c, but never under L / 4,
+           because rows that are late already are no reason to drop the fresh ones behind them
+    keep   Decision.keep_ratio_for(n) with that limit
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Self
+
+from spillway.core.chance import mix
+from spillway.core.control.values import Decision
+from spillway.core.tuples.cut import Cut, Ranks, cut_for
+from spillway.errors import SpillwayError
+from spillway.spark.offsets import BatchSize
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What is known of one place in the plan where rows are shed."""
+
+    rows_per_unit: float | None = None
+    protected_share: float = 0.0
+    floor: float = 0.0
+    quantiles: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What the loop knows and wants after a finished batch."""
+
+    decision: Decision = field(default_factory=Decision)
+    seed: int = 0
+    cost_s: float | None = None
+    fixed_s: float = 0.0
+    rows_per_s: float | None = None
+    stages: tuple[Stage, ...] = (Stage(),)
+    after_batch: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready form; quantiles are text because they may be infinite."""
+        found = asdict(self)
+        for stage in found["stages"]:
+            if stage["quantiles"] is not None:
+                stage["quantiles"] = [repr(value) for value in stage["quantiles"]]
+        return found
+
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> Self:
+        """Read back what :meth:`to_dict` gave."""
+        try:
+            stages = []
+            for stage in found["stages"]:
+                quantiles = stage.pop("quantiles", None)
+                known = Stage(**stage)
+                if quantiles is not None:
+                    known = replace(known, quantiles=tuple(float(value) for value in quantiles))
+                stages.append(known)
+            decision = Decision(**found["decision"])
+            rest = {key: value for key, value in found.items() if key not in ("stages", "decision")}
+            return cls(decision=decision, stages=tuple(stages), **rest)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise SpillwayError(f"the published decision cannot be read: {error!r}.") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchDecision:
+    """What batch ``batch`` was told, for good."""
+
+    batch: int
+    keep_ratio: float
+    salt: int
+    cuts: tuple[Cut, ...]
+    expected_rows: float | None = None
+    rows_known: bool = False
+    waited_s: float | None = None
+    limit_rows: float | None = None
+    after_batch: int | None = None
+
+    def to_json(self) -> str:
+        """Return the record as one line of JSON."""
+        record = {name: getattr(self, name) for name in self.__slots__}
+        record["cuts"] = [cut.to_dict() for cut in self.cuts]
+        return json.dumps({"version": VERSION, **record}, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read back what :meth:`to_json` gave; raise :class:`SpillwayError` for anything else."""
+        try:
+            record = json.loads(text)
+            if record.pop("version") != VERSION:
+                raise SpillwayError("the decision was written by another version of Spillway.")
+            cuts = tuple(Cut.from_dict(cut) for cut in record.pop("cuts"))
+            return cls(cuts=cuts, **record)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise SpillwayError(f"the decision cannot be read: {error!r}.") from error
+
+
+def decide(published: Published, batch: int, size: BatchSize) -> BatchDecision:
+    """Turn the latest decision into the one for a batch of known size."""
+    wanted = published.decision
+    rows, known = _rows(published, size)
+    limit = _limit(published, size.waited_s)
+    limited = replace(wanted, queue_limit_rows=limit)
+    keep = wanted.keep_ratio if rows is None else limited.keep_ratio_for(rows)
+    cuts = tuple(
+        cut_for(
+            keep,
+            ranks=None if stage.quantiles is None else Ranks(stage.quantiles),
+            protected_share=stage.protected_share,
+            floor=stage.floor,
+        )
+        for stage in published.stages
+    )
+    return BatchDecision(
+        batch=batch,
+        keep_ratio=keep,
+        salt=mix(published.seed, wanted.salt, batch),
+        cuts=cuts,
+        expected_rows=rows,
+        rows_known=known,
+        waited_s=size.waited_s,
+        limit_rows=limit,
+        after_batch=published.after_batch,
+    )
+
+
+def _rows(published: Published, size: BatchSize) -> tuple[float | None, bool]:
+    guess = 1.0 / len(published.stages) if size.counts_rows else None
+    found = [guess if stage.rows_per_unit is None else stage.rows_per_unit for stage in published.stages]
+    per_unit = [each for each in found if each is not None]
+    if size.units is not None and len(per_unit) == len(found):
+        return size.units * sum(per_unit), True
+    if published.rows_per_s is not None and size.waited_s is not None:
+        return published.rows_per_s * size.waited_s, False
+    return None, False
+
+
+def _limit(published: Published, waited_s: float | None) -> float | None:
+    limit, target = published.decision.queue_limit_rows, published.decision.target_delay_s
+    if limit is None or target is None or waited_s is None or not published.cost_s:
+        return limit
+    fits = (target - waited_s - published.fixed_s) / published.cost_s
+    return min(limit, max(fits, limit / 4))

@@ -1,0 +1,199 @@
+"""The facade: one object per query, DataFrame in, DataFrame out."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+from spillway.core import control
+from spillway.core.control import Controller
+from spillway.durations import Duration, seconds
+from spillway.errors import CheckpointInUseError, SpillwayError, invalid, unknown
+from spillway.spark.listener import LoopListener
+from spillway.spark.loop import Loop
+from spillway.spark.plane import ControlRow
+from spillway.spark.status import Status
+from spillway.spark.storage import Folder, Lease, local_path
+from spillway.spark.tuples import TuplePlan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+Mode = Literal["enforce", "observe"]
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
+_alive: dict[Path, Spillway] = {}
+
+
+class Spillway:
+    """Keeps one streaming query inside its latency target.
+
+    Put it into the plan where the expensive part begins; start the query as always, with the same checkpoint::
+
+        shed = Spillway("rides", target_delay="2 seconds", checkpoint="/data/checkpoints/rides",
+                        arrival="timestamp")
+        (shed.tuples(rides).groupBy("route").count()
+             .writeStream.option("checkpointLocation", "/data/checkpoints/rides").start())
+
+    ============= ========================================================================================
+    option        meaning
+    ============= ========================================================================================
+    name          shows in metrics and messages; also seeds the choice of rows
+    target_delay  how long a row may take from its arrival to its result: "2 seconds", a timedelta, seconds
+    checkpoint    the very path given to ``writeStream`` as ``checkpointLocation``; Spillway keeps its state in
+                  ``checkpoint/spillway``. Without it nothing survives a restart and the size of a batch is
+                  estimated instead of known
+    controller    a name (deadline, ctrl, baseline, aurora, fixed, none) or an object with ``step``
+    arrival       the timestamp column that says when a row arrived; without it delays are not measured
+    mode          "observe" measures and decides but drops nothing
+    ============= ========================================================================================
+    """
+
+    def __init__(
+        self,
+        name: str,
+        target_delay: Duration,
+        checkpoint: str | os.PathLike[str] | None = None,
+        controller: str | Controller = "deadline",
+        arrival: str | None = None,
+        mode: Mode = "enforce",
+    ) -> None:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise invalid("name", name, "1 to 100 letters, digits, spaces, dots, dashes or underscores")
+        if mode not in get_args(Mode):
+            raise unknown("mode", mode, get_args(Mode))
+        self.name = name
+        self.mode = mode
+        self._arrival = arrival
+        self._target_delay_s = seconds("target_delay", target_delay)
+        make = self._controller_maker(controller)
+        make(None)  # a wrong controller is refused before anything is locked
+        self._checkpoint = None if checkpoint is None else local_path("checkpoint", checkpoint)
+        self._temporary = tempfile.TemporaryDirectory(prefix="spillway-") if checkpoint is None else None
+        root = Path(self._temporary.name) if self._temporary else self._checkpoint / "spillway"  # type: ignore[operator]
+        self._folder = Folder(root)
+        self._lease = Lease(self._folder)
+        problem = self._take_lease()
+        self._observations: list[str] = []
+        self._spark: SparkSession | None = None
+        self._loop = Loop(name, make, self._folder, mode=mode)
+        if problem is not None:
+            self._loop.note(problem)
+        self._listener = LoopListener(self._loop, lambda: self._observations)
+
+    def tuples(
+        self,
+        df: DataFrame,
+        utility: str | Column | None = None,
+        never: str | Column | None = None,
+        floor: float = 0.0,
+        key: str | Sequence[str] | None = None,
+        weight: str = "weight",
+    ) -> DataFrame:
+        """Shed single rows: uniformly, or those of the lowest utility first.
+
+        ======== ==========================================================================================
+        option   meaning
+        ======== ==========================================================================================
+        utility  a numeric column or expression; null and NaN rank below all others and are counted
+        never    a boolean column or condition; its rows are never dropped, and counted
+        floor    with a utility: the least share of rows kept of every class, so that none starves
+        key      the columns whose hash picks the rows; by default all. Name the ones that tell rows apart if
+                 whole rows repeat: equal keys of one batch are kept or dropped together
+        weight   the name of the column that is added: one over the row's chance of being kept
+        ======== ==========================================================================================
+        """
+        plan = TuplePlan.check(
+            df, utility=utility, never=never, floor=floor, key=key, weight=weight, arrival=self._arrival
+        )
+        self._listen(df.sparkSession)
+        stage = self._loop.add_stage(plan.floor)
+        observation = f"spillway.{self.name}.{stage}.{uuid.uuid4().hex[:8]}"
+        self._observations.append(observation)
+        checkpoint = None if self._checkpoint is None else str(self._checkpoint)
+        control_row = ControlRow(str(self._folder.root), checkpoint, stage)
+        return plan.build(control_row, observation, enforce=self.mode == "enforce")
+
+    def retarget(self, target_delay: Duration) -> None:
+        """Change the target while the query runs."""
+        self._target_delay_s = seconds("target_delay", target_delay)
+        self._loop.retarget(self._target_delay_s)
+
+    def status(self) -> Status:
+        """Return the latest sample and decision, with the reason in words."""
+        return Status(
+            name=self.name,
+            mode=self.mode,
+            running=self._loop.running,
+            decision=self._loop.published.decision,
+            last=self._loop.history.last(),
+            problems=tuple(self._loop.problems),
+        )
+
+    def history(self) -> pa.Table:
+        """Return every sample and decision, also those before a restart; one row per finished batch."""
+        return self._loop.history.table()
+
+    def close(self) -> None:
+        """Stop listening and give the checkpoint free; a query that still runs goes on with the last decision."""
+        if self._spark is not None:
+            self._spark.streams.removeListener(self._listener)
+            self._spark = None
+        self._lease.give_back()
+        if _alive.get(self._folder.root) is self:
+            del _alive[self._folder.root]
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Spillway({self.name!r}, target_delay={self._target_delay_s:g} s, mode={self.mode!r})"
+
+    def _controller_maker(self, chosen: str | Controller) -> Callable[[dict[str, Any] | None], Controller]:
+        if isinstance(chosen, str):
+            options: dict[str, Any] = {"engine": "batched"} if chosen == "deadline" else {}
+
+            def by_name(state: dict[str, Any] | None) -> Controller:
+                return control.make(
+                    chosen, target_delay_s=self._target_delay_s, headroom=1.0, state=state, **options
+                )
+
+            return by_name
+        if not isinstance(chosen, Controller):
+            raise SpillwayError(
+                f"controller = {chosen!r} is not allowed: expected a name or an object with step(sample),"
+                " retarget(target_delay_s) and snapshot()."
+            )
+        return lambda _: chosen
+
+    def _take_lease(self) -> str | None:
+        """Lock the folder; return the problem where that is not possible for other reasons than a holder."""
+        earlier = _alive.get(self._folder.root)
+        if earlier is not None and not earlier._loop.running:
+            earlier.close()
+        try:
+            self._lease.take()
+        except CheckpointInUseError:
+            raise
+        except OSError as error:
+            return f"the checkpoint could not be locked against a second query: {error}"
+        _alive[self._folder.root] = self
+        return None
+
+    def _listen(self, spark: SparkSession) -> None:
+        if self._spark is None:
+            spark.streams.addListener(self._listener)
+            self._spark = spark

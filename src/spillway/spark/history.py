@@ -1,0 +1,170 @@
+"""Every sample and decision: kept in memory, appended to the checkpoint, read back as a pyarrow Table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Self
+
+from spillway.core.control.values import Decision, Sample
+from spillway.spark.storage import Folder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from spillway.spark.decide import BatchDecision
+    from spillway.spark.report import BatchReport
+
+LINES_PER_FILE = 10_000
+FILES = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One finished batch: what it was told, what was measured, what was decided next.
+
+    ``keep_ratio`` to ``waited_s`` are what this batch was told; ``next_keep_ratio``, ``next_limit_rows`` and
+    ``reason`` are the controller's decision after it.
+    """
+
+    batch: int
+    run: str
+    at_s: float
+    period_s: float
+    arrived_rows: int
+    kept_rows: int
+    dropped_rows: int
+    would_drop_rows: int
+    protected_rows: int
+    utility_missing_rows: int
+    arrival_missing_rows: int
+    backlog_rows: float
+    busy_s: float
+    delay_s: float | None
+    worst_delay_s: float | None
+    cost_s: float | None
+    fixed_s: float
+    skip_s: float
+    target_delay_s: float | None
+    keep_ratio: float | None
+    expected_rows: float | None
+    limit_rows: float | None
+    waited_s: float | None
+    logged: bool
+    next_keep_ratio: float
+    next_limit_rows: float | None
+    reason: str
+
+    @classmethod
+    def of(cls, report: BatchReport, sample: Sample, told: BatchDecision | None, decision: Decision) -> Self:
+        """Put together what is known of a batch."""
+        observed = [stage.keep_ratio for stage in report.stages if stage.keep_ratio is not None]
+        kept = int(sample.kept_rows)
+        return cls(
+            batch=report.batch,
+            run=report.run,
+            at_s=sample.at_s,
+            period_s=sample.period_s,
+            arrived_rows=report.arrived,
+            kept_rows=kept,
+            dropped_rows=report.arrived - kept,
+            would_drop_rows=report.arrived - report.kept,
+            protected_rows=sum(stage.protected for stage in report.stages),
+            utility_missing_rows=sum(stage.utility_missing for stage in report.stages),
+            arrival_missing_rows=sum(stage.arrival_missing for stage in report.stages),
+            backlog_rows=sample.backlog_rows,
+            busy_s=report.busy_s,
+            delay_s=sample.delay_s,
+            worst_delay_s=sample.worst_delay_s,
+            cost_s=sample.cost_s,
+            fixed_s=sample.fixed_s,
+            skip_s=sample.skip_s,
+            target_delay_s=decision.target_delay_s,
+            keep_ratio=observed[0] if observed else told.keep_ratio if told is not None else None,
+            expected_rows=None if told is None else told.expected_rows,
+            limit_rows=None if told is None else told.limit_rows,
+            waited_s=None if told is None else told.waited_s,
+            logged=told is not None,
+            next_keep_ratio=decision.keep_ratio,
+            next_limit_rows=decision.queue_limit_rows,
+            reason=decision.reason,
+        )
+
+
+class History:
+    """A bounded log of entries: the newest in memory, ten files of ten thousand on disk."""
+
+    def __init__(self, folder: Folder, note: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._note = note
+        self._unsaved: list[Entry] = []
+        self._last: Entry | None = None
+        self._lines: int | None = None
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry; where the disk refuses, it stays in memory and the status says so."""
+        self._last = entry
+        try:
+            if self._lines is None:
+                self._lines = self._count()
+            number, line = divmod(self._lines, LINES_PER_FILE)
+            self._folder.append(f"history/{number}.jsonl", json.dumps(asdict(entry)))
+            self._lines += 1
+            if line == 0:
+                self._folder.remove(f"history/{number - FILES}.jsonl")
+        except OSError as error:
+            self._note(f"the history is kept in memory only: {error}")
+            self._unsaved = [*self._unsaved[1 - LINES_PER_FILE :], entry]
+
+    def last(self) -> Entry | None:
+        """Return the newest entry of this process."""
+        return self._last
+
+    def table(self) -> pa.Table:
+        """Return all entries, oldest first; a batch that was replayed appears once a run."""
+        import pyarrow as pa  # noqa: PLC0415  not needed to run a query
+
+        entries = [entry for file in self._files() for entry in self._read(file)] + self._unsaved
+        schema = pa.schema([(field.name, _arrow_type(field.type)) for field in fields(Entry)])
+        columns = {name: [getattr(entry, name) for entry in entries] for name in schema.names}
+        return pa.table(columns, schema=schema)
+
+    def _files(self) -> list[str]:
+        found = [name for name in self._folder.names("history") if name.removesuffix(".jsonl").isdigit()]
+        return sorted(found, key=lambda name: int(name.removesuffix(".jsonl")))
+
+    def _count(self) -> int:
+        """Return how many lines have ever been written, from the newest file's number and length."""
+        files = self._files()
+        if not files:
+            return 0
+        newest = self._folder.read(f"history/{files[-1]}") or ""
+        if newest and not newest.endswith("\n"):  # a crash tore the last line: close it
+            self._folder.append(f"history/{files[-1]}", "")
+        return int(files[-1].removesuffix(".jsonl")) * LINES_PER_FILE + newest.count("\n")
+
+    def _read(self, file: str) -> list[Entry]:
+        names = {field.name for field in fields(Entry)}
+        try:
+            lines = (self._folder.read(f"history/{file}") or "").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            self._note(f"history/{file} cannot be read: {error}")
+            return []
+        return [entry for entry in (_parse(line, names) for line in lines) if entry is not None]
+
+
+def _parse(line: str, names: set[str]) -> Entry | None:
+    """Return an entry, or None for a line that a crash has torn."""
+    try:
+        found: Any = json.loads(line)
+        return Entry(**{name: value for name, value in found.items() if name in names})
+    except (ValueError, TypeError, AttributeError):
+        return None
+
+
+def _arrow_type(annotation: Any) -> pa.DataType:
+    import pyarrow as pa  # noqa: PLC0415
+
+    kinds = {"int": pa.int64(), "str": pa.string(), "bool": pa.bool_(), "float": pa.float64()}
+    return kinds[str(annotation).split(" | ", maxsplit=1)[0]]

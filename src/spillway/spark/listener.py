@@ -1,0 +1,44 @@
+"""Carries progress events from Spark to the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from spillway.spark.loop import Loop
+from spillway.spark.report import read_progress
+
+
+class LoopListener(StreamingQueryListener):
+    """Hands the batches of one Spillway's query to its loop and ignores all others."""
+
+    def __init__(self, loop: Loop, observations: Callable[[], list[str]]) -> None:
+        self._loop = loop
+        self._observations = observations
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        """Do nothing: which query is ours shows with its first batch."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        """Read a finished batch."""
+        try:
+            report = read_progress(event.progress, self._observations())
+        except Exception as error:  # an event in an unknown shape must not disturb the others
+            self._loop.note(f"a progress event could not be read: {error!r}")
+            return
+        if report is not None:
+            self._loop.take(report)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        """Do nothing: an idle query has nothing to shed."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        """Take note of the end."""
+        self._loop.ended(str(event.runId))

@@ -1,0 +1,276 @@
+"""The feedback loop: a finished batch in, a decision out, published for the batches to come.
+
+::
+
+    progress event -> BatchReport -> Sample -> controller.step -> Decision -> latest.json
+                        report.py    here        core/control                 read by plane.py
+
+The listener that feeds it is asynchronous, so a decision takes effect one to three batches later; what cannot
+wait, the size of a batch, is taken into account when the batch runs (decide.py). Everything here runs on the
+driver, once per batch. An error in it is noted in the status and never reaches the query.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import zlib
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from spillway.core.control import Controller, Sample
+from spillway.core.control.batch_cost import CostModel, CostModelConfig, Costs
+from spillway.errors import SpillwayError
+from spillway.spark.decide import BatchDecision, Published, Stage
+from spillway.spark.history import Entry, History
+from spillway.spark.report import BatchReport, StageReport
+from spillway.spark.storage import KEPT_DECISIONS, Folder
+
+_SMOOTHING = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What survives a restart beside the published decision."""
+
+    controller: dict[str, Any] | None = None
+    cost_model: dict[str, Any] | None = None
+
+
+class Loop:
+    """Turns reports into published decisions.
+
+    ``make_controller`` builds the controller from a saved state or afresh; a state that does not fit (another
+    controller, another version) is set aside and noted.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make_controller: Callable[[dict[str, Any] | None], Controller],
+        folder: Folder,
+        *,
+        mode: str,
+    ) -> None:
+        self._lock = threading.RLock()
+        self._folder = folder
+        self._mode = mode
+        self._problems: deque[str] = deque(maxlen=20)
+        self._make_controller = make_controller
+        self._stages: list[Stage] = []
+        self._run: str | None = None
+        self._last_end_s: float | None = None
+        self.history = History(folder, self.note)
+        self._seed = zlib.crc32(name.encode())
+        published, known = self._restore()
+        self._controller = self._build(known.controller)
+        self._costs = self._build_costs(known.cost_model)
+        self._published = replace(published, seed=self._seed)
+        self._cold_start()
+
+    # What the facade asks
+
+    def add_stage(self, floor: float) -> int:
+        """Add a place in the plan where rows are shed and return its number."""
+        with self._lock:
+            number = len(self._stages)
+            before = self._published.stages
+            known = before[number] if number < len(before) else Stage()
+            self._stages.append(replace(known, floor=floor))
+            self._publish(replace(self._published, stages=tuple(self._stages)))
+            return number
+
+    @property
+    def published(self) -> Published:
+        """What the next batch will be told by."""
+        with self._lock:
+            return self._published
+
+    @property
+    def problems(self) -> list[str]:
+        """What went wrong lately, oldest first."""
+        with self._lock:
+            return list(self._problems)
+
+    @property
+    def running(self) -> bool:
+        """Whether a query that uses this loop has been seen and not yet seen to end."""
+        with self._lock:
+            return self._run is not None
+
+    def note(self, problem: str) -> None:
+        """Remember a problem for the status; the same one only once in a row."""
+        with self._lock:
+            if not self._problems or self._problems[-1] != problem:
+                self._problems.append(problem)
+
+    def retarget(self, target_delay_s: float) -> None:
+        """Change the target while the query runs."""
+        with self._lock:
+            self._controller.retarget(target_delay_s)
+            decision = self._controller.step(_nothing(self._last_end_s or 0.0, self._published))
+            self._publish(replace(self._published, decision=decision))
+
+    # What the listener tells
+
+    def ended(self, run: str) -> None:
+        """Take note that a run has ended."""
+        with self._lock:
+            if self._run == run:
+                self._run = None
+
+    def take(self, report: BatchReport) -> None:
+        """Take in a finished batch; never raises."""
+        with self._lock:
+            try:
+                self._take(report)
+            except Exception as error:  # the query must not suffer from its observer
+                self.note(f"batch {report.batch} was not taken in: {error!r}")
+
+    def _take(self, report: BatchReport) -> None:
+        warm = report.run == self._run
+        self._run = report.run
+        for stage in report.stages:
+            if stage.note:
+                self.note(f"batch {report.batch}: {stage.note}")
+        kept = report.arrived if self._mode == "observe" else report.kept
+        costs = self._costs.update(
+            arrived_rows=report.arrived, kept_rows=kept, busy_s=report.busy_s, warm=warm
+        )
+        sample = self._sample(report, kept, costs)
+        decision = self._controller.step(sample)
+        self._stages = [
+            _learn(stage, seen, report.units) for stage, seen in zip(self._stages, report.stages, strict=True)
+        ]
+        rate = report.arrived / sample.period_s if sample.period_s > 0.0 else None
+        self._publish(
+            Published(
+                decision=decision,
+                seed=self._seed,
+                cost_s=sample.cost_s,
+                fixed_s=sample.fixed_s,
+                rows_per_s=_smooth(self._published.rows_per_s, rate),
+                stages=tuple(self._stages),
+                after_batch=report.batch,
+            )
+        )
+        self.history.add(Entry.of(report, sample, self._told(report), decision))
+        self._folder_housekeeping(report.batch)
+
+    def _sample(self, report: BatchReport, kept: int, costs: Costs | None) -> Sample:
+        end = report.ended_s
+        period = end - self._last_end_s if self._last_end_s is not None else report.busy_s
+        self._last_end_s = end
+        firsts = [s.first_arrival_s for s in report.stages if s.first_arrival_s is not None]
+        means = [(s.mean_arrival_s, s.kept) for s in report.stages if s.mean_arrival_s is not None]
+        weight = sum(rows for _, rows in means)
+        per_unit = report.arrived / report.units if report.units else 1.0
+        return Sample(
+            at_s=end,
+            period_s=max(0.0, period),
+            arrived_rows=report.arrived,
+            kept_rows=kept,
+            backlog_rows=(report.backlog_units or 0.0) * per_unit,
+            cost_s=None if costs is None else costs.cost_s,
+            fixed_s=0.0 if costs is None else costs.fixed_s,
+            skip_s=0.0 if costs is None else costs.skip_s,
+            busy_s=report.busy_s,
+            finished_rows=kept,
+            delay_s=end - sum(at * rows for at, rows in means) / weight if weight else None,
+            worst_delay_s=end - min(firsts) if firsts else None,
+            protected_rows=sum(stage.protected for stage in report.stages),
+        )
+
+    def _told(self, report: BatchReport) -> BatchDecision | None:
+        try:
+            text = self._folder.read(f"decisions/{report.batch}.json")
+            return None if text is None else BatchDecision.from_json(text)
+        except (OSError, SpillwayError, UnicodeDecodeError) as error:
+            self.note(f"the decision of batch {report.batch} cannot be read: {error}")
+            return None
+
+    # What is on disk
+
+    def _publish(self, published: Published) -> None:
+        self._published = published
+        state = {
+            "published": published.to_dict(),
+            "controller": self._controller.snapshot(),
+            "cost_model": self._costs.snapshot(),
+        }
+        try:
+            self._folder.write("latest.json", json.dumps(state, allow_nan=False))
+        except (OSError, ValueError) as error:
+            self.note(f"the decision could not be published, an older one stays in force: {error}")
+
+    def _restore(self) -> tuple[Published, Known]:
+        try:
+            text = self._folder.read("latest.json")
+            if text is None:
+                return Published(), Known()
+            found = json.loads(text)
+            known = Known(found.get("controller"), found.get("cost_model"))
+            return Published.from_dict(found["published"]), known
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            self.note(f"what was learned before this start cannot be read and is learned anew: {error}")
+            return Published(), Known()
+
+    def _build(self, state: dict[str, Any] | None) -> Controller:
+        try:
+            return self._make_controller(state)
+        except SpillwayError as error:
+            if state is None:
+                raise
+            self.note(f"the controller starts afresh: {error}")
+            return self._make_controller(None)
+
+    def _build_costs(self, state: dict[str, Any] | None) -> CostModel:
+        try:
+            return CostModelConfig().build(state)
+        except SpillwayError as error:
+            self.note(f"the cost of a row is learned anew: {error}")
+            return CostModelConfig().build()
+
+    def _cold_start(self) -> None:
+        """Publish a decision before the first batch, so that even that one is safe."""
+        decision = self._controller.step(_nothing(0.0, self._published))
+        self._published = replace(self._published, decision=decision)
+
+    def _folder_housekeeping(self, batch: int) -> None:
+        try:
+            self._folder.remove(f"decisions/{batch - KEPT_DECISIONS}.json")
+        except OSError as error:
+            self.note(f"an old decision could not be removed: {error}")
+
+
+def _nothing(at_s: float, published: Published) -> Sample:
+    """Return a period in which nothing happened, to ask for a decision between batches."""
+    return Sample(
+        at_s=at_s,
+        period_s=0.0,
+        arrived_rows=0,
+        kept_rows=0,
+        cost_s=published.cost_s,
+        fixed_s=published.fixed_s,
+    )
+
+
+def _learn(stage: Stage, seen: StageReport, units: float | None) -> Stage:
+    """Take in what a stage saw: rows per unit of the sources, the protected share, the utility's ranks."""
+    if seen.arrived == 0:
+        return stage
+    per_unit = seen.arrived / units if units else None
+    return replace(
+        stage,
+        rows_per_unit=_smooth(stage.rows_per_unit, per_unit),
+        protected_share=_smooth(stage.protected_share or None, seen.protected / seen.arrived) or 0.0,
+        quantiles=seen.quantiles if seen.quantiles is not None else stage.quantiles,
+    )
+
+
+def _smooth(old: float | None, new: float | None) -> float | None:
+    if new is None:
+        return old
+    return new if old is None else old + _SMOOTHING * (new - old)

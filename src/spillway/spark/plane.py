@@ -1,0 +1,155 @@
+"""The control row: how a decision reaches a running query.
+
+The control row is a static DataFrame of one row whose content is read by a task. Spark evaluates it afresh in
+every micro-batch and broadcasts it; the drop itself is a native filter. The task knows its batch, looks for
+``decisions/b.json``, and if there is none makes the decision and writes it there first. Whoever comes second (a
+retried task, a second shedding stage, a replay after a crash) finds it there and is told the same.
+
+Never fatal: where the folder cannot be read or written, the row says "keep everything" with a note that comes
+back to the loop as a metric. Nothing is dropped that is not written down. One thing is refused: a query that
+runs on another checkpoint than the one whose decisions it would use.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+
+from spillway.core.chance import threshold
+from spillway.core.tuples.cut import KEEP_ALL, Cut
+from spillway.errors import CheckpointInUseError, SpillwayError
+from spillway.spark.decide import BatchDecision, Published, decide
+from spillway.spark.offsets import BatchSize, size_of
+from spillway.spark.storage import Folder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+PREFIX = "_spillway_"
+NOT_STREAMING = "not in a micro-batch of a streaming query"
+SCHEMA = (
+    f"{PREFIX}batch bigint, {PREFIX}salt bigint, {PREFIX}keep_ratio double, {PREFIX}cut double, "
+    f"{PREFIX}at_limit bigint, {PREFIX}at_weight double, {PREFIX}below_limit bigint, "
+    f"{PREFIX}below_weight double, {PREFIX}note string"
+)
+
+
+@dataclass(frozen=True)
+class ControlRow:
+    """Reads the control row of whichever batch it is run in. Picklable: it travels to the task."""
+
+    folder: str
+    checkpoint: str | None
+    stage: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the row, once, whatever comes in."""
+        import pyarrow as pa  # noqa: PLC0415  only the task needs it
+        from pyspark import TaskContext  # noqa: PLC0415
+
+        for _ in batches:
+            pass
+        context = TaskContext.get()
+        told = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
+        query = context.getLocalProperty("sql.streaming.queryId") if context is not None else None
+        batch = int(told) if told is not None else -1
+        decision, note = self.decision_for(batch, query)
+        yield pa.RecordBatch.from_pylist([self.row(batch, decision, note)], schema=_arrow_schema())
+
+    def decision_for(self, batch: int, query: str | None) -> tuple[BatchDecision | None, str]:
+        """Return what the batch is told, or None and why nothing may be dropped."""
+        if self.checkpoint is not None:
+            _refuse_other_query(Path(self.checkpoint), query)
+        if batch < 0:
+            return None, NOT_STREAMING
+        folder = Folder(Path(self.folder))
+        name = f"decisions/{batch}.json"
+        try:
+            written = folder.read(name)
+            if written is None:
+                made = decide(read_published(folder), batch, self._size(batch))
+                if folder.write_once(name, made.to_json()):
+                    return made, ""
+                written = folder.read(name) or ""
+            return BatchDecision.from_json(written), ""
+        except (OSError, SpillwayError, UnicodeDecodeError) as error:
+            return None, f"nothing shed: {error}"
+
+    def _size(self, batch: int) -> BatchSize:
+        return BatchSize() if self.checkpoint is None else size_of(Path(self.checkpoint), batch)
+
+    def row(self, batch: int, decision: BatchDecision | None, note: str) -> dict[str, Any]:
+        """Return the control row's values: hash limits and weights, ready for native comparisons."""
+        cut: Cut = KEEP_ALL
+        if decision is not None and self.stage < len(decision.cuts):
+            cut = decision.cuts[self.stage]
+        return {
+            f"{PREFIX}batch": batch,
+            f"{PREFIX}salt": 0 if decision is None else decision.salt,
+            f"{PREFIX}keep_ratio": 1.0 if decision is None else decision.keep_ratio,
+            f"{PREFIX}cut": cut.value,
+            f"{PREFIX}at_limit": threshold(cut.at),
+            f"{PREFIX}at_weight": 1.0 / cut.at if cut.at > 0.0 else 0.0,
+            f"{PREFIX}below_limit": threshold(cut.below),
+            f"{PREFIX}below_weight": 1.0 / cut.below if cut.below > 0.0 else 0.0,
+            f"{PREFIX}note": note or None,
+        }
+
+
+def control_frame(spark: SparkSession, reader: ControlRow) -> DataFrame:
+    """Return the one-row DataFrame that is read anew in every micro-batch."""
+    return spark.range(1, numPartitions=1).mapInArrow(reader, SCHEMA)
+
+
+def check_executors(control: DataFrame) -> None:
+    """Read the control row once outside a stream, so that a task that cannot do it is found at the call."""
+    try:
+        control.collect()
+    except PySparkException as error:
+        if "ModuleNotFoundError" not in str(error) and "ImportError" not in str(error):
+            raise
+        missing = next((line for line in str(error).splitlines() if "No module named" in line), "").strip()
+        raise SpillwayError(
+            f"the executors' Python cannot load Spillway ({missing}).",
+            hint="start Spark with PYSPARK_PYTHON set to the Python of this environment "
+            f"({sys.executable}), and install spillway-spark on every node of a cluster",
+        ) from error
+
+
+def read_published(folder: Folder) -> Published:
+    """Return what the loop published last; raise :class:`SpillwayError` where there is nothing to understand."""
+    text = folder.read("latest.json")
+    if text is None:
+        raise SpillwayError("no decision has been published in the checkpoint.")
+    try:
+        found = json.loads(text)["published"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise SpillwayError(f"latest.json cannot be read: {error!r}.") from error
+    return Published.from_dict(found)
+
+
+def _arrow_schema() -> pa.Schema:
+    import pyarrow as pa  # noqa: PLC0415
+
+    kinds = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
+    parts = [part.split() for part in SCHEMA.split(", ")]
+    return pa.schema([(name, kinds[kind]) for name, kind in parts])
+
+
+def _refuse_other_query(checkpoint: Path, query: str | None) -> None:
+    try:
+        owner = json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if query is not None and owner != query:
+        raise CheckpointInUseError(
+            f"checkpoint = {str(checkpoint)!r} belongs to query {owner}, but this is query {query}.",
+            hint="give writeStream the checkpointLocation that Spillway was given; one Spillway serves one query",
+        )

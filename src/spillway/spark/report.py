@@ -1,0 +1,111 @@
+"""What one finished batch tells: a streaming progress event, read into a plain value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from spillway.core.tuples.cut import GRID
+from spillway.spark.offsets import parse, position
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageReport:
+    """One shedding stage's counts in a batch."""
+
+    arrived: int = 0
+    kept: int = 0
+    protected: int = 0
+    utility_missing: int = 0
+    arrival_missing: int = 0
+    first_arrival_s: float | None = None
+    mean_arrival_s: float | None = None
+    keep_ratio: float | None = None
+    note: str | None = None
+    quantiles: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(cls, metrics: Mapping[str, Any]) -> StageReport:
+        """Read the metrics that a stage observed; an empty batch has counts of 0 and nothing else."""
+        counts = ("arrived", "kept", "protected", "utility_missing", "arrival_missing")
+        quantiles = metrics.get("quantiles")
+        return cls(
+            **{name: int(metrics.get(name) or 0) for name in counts},
+            first_arrival_s=_number(metrics.get("first_arrival")),
+            mean_arrival_s=_number(metrics.get("mean_arrival")),
+            keep_ratio=_number(metrics.get("keep_ratio")),
+            note=metrics.get("note"),
+            quantiles=tuple(quantiles) if quantiles is not None and len(quantiles) == len(GRID) else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchReport:
+    """One finished batch, in seconds of the epoch and rows."""
+
+    query: str
+    run: str
+    batch: int
+    started_s: float
+    busy_s: float
+    units: float | None
+    backlog_units: float | None
+    stages: tuple[StageReport, ...]
+
+    @property
+    def ended_s(self) -> float:
+        """When the batch was committed."""
+        return self.started_s + self.busy_s
+
+    @property
+    def arrived(self) -> int:
+        """Rows that reached any stage."""
+        return sum(stage.arrived for stage in self.stages)
+
+    @property
+    def kept(self) -> int:
+        """Rows that were let through."""
+        return sum(stage.kept for stage in self.stages)
+
+
+def read_progress(progress: StreamingQueryProgress, names: list[str]) -> BatchReport | None:
+    """Return a progress event as a report, or None if it is another query's."""
+    observed = progress.observedMetrics or {}
+    if not any(name in observed for name in names):
+        return None
+    started = datetime.fromisoformat(progress.timestamp).replace(tzinfo=UTC).timestamp()
+    sources = progress.sources
+    end = position([parse(source.endOffset) for source in sources])
+    start = position([parse(source.startOffset) for source in sources])
+    latest = position([parse(source.latestOffset) for source in sources])
+    if start is None and end is not None and progress.batchId == 0:
+        start = position([0] * len(sources))
+    return BatchReport(
+        query=str(progress.id),
+        run=str(progress.runId),
+        batch=progress.batchId,
+        started_s=started,
+        busy_s=float(progress.durationMs.get("triggerExecution", 0)) / 1000.0,
+        units=None if end is None or start is None else max(0.0, end.units - start.units),
+        backlog_units=None if end is None or latest is None else max(0.0, latest.units - end.units),
+        stages=tuple(StageReport.of(_as_dict(observed.get(name))) for name in names),
+    )
+
+
+def _as_dict(row: Any) -> Mapping[str, Any]:
+    if row is None:
+        return {}
+    if isinstance(row, Mapping):
+        return row
+    found: dict[str, Any] = row.asDict()
+    return found
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if value is not None and math.isfinite(value) else None

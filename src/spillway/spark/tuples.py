@@ -1,0 +1,160 @@
+"""Single tuples on Spark: the cut of core/tuples as native columns.
+
+The plan that is added, all of it code-generated except the two small nodes that fetch and count::
+
+    source -> cross join with the control row (broadcast) -> observe -> filter -> the user's plan
+
+``keep`` is  protected  or  hash <= limit,  where the limit depends on the utility's side of the cut. The weight
+is one over the inclusion probability that was really used, so weighted counts and sums are unbiased where the
+floor is above zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from spillway.core.tuples.cut import GRID
+from spillway.errors import SpillwayError, invalid
+from spillway.spark.columns import key_columns, resolve
+from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+WEIGHT_MARK = "spillway.weight"
+_SKETCH_ACCURACY = 2000
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuplePlan:
+    """What ``Spillway.tuples`` was asked for, checked against a DataFrame."""
+
+    df: DataFrame
+    utility: Column | None
+    protected: Column
+    arrival: Column | None
+    key: list[Column]
+    weight: str
+    chained: bool
+    floor: float
+
+    @classmethod
+    def check(
+        cls,
+        df: DataFrame,
+        *,
+        utility: str | Column | None,
+        never: str | Column | None,
+        floor: float,
+        key: str | Sequence[str] | None,
+        weight: str,
+        arrival: str | None,
+    ) -> TuplePlan:
+        """Refuse what cannot work, at the call."""
+        if not df.isStreaming:
+            raise SpillwayError(
+                "df is not a streaming DataFrame.",
+                hint="read it with spark.readStream; for tables in memory use spillway.core.tuples.shed",
+            )
+        for name in df.columns:
+            if name.startswith(PREFIX):
+                raise invalid("df", name, f"columns that do not begin with {PREFIX!r}")
+        if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0.0 <= floor <= 1.0:
+            raise invalid("floor", floor, "a number from 0 to 1")
+        if floor and utility is None:
+            raise invalid("floor", floor, "0 without a utility", hint="uniform shedding starves no class")
+        numeric = (T.NumericType,)
+        moment = (T.TimestampType, T.TimestampNTZType)
+        return cls(
+            df=df,
+            utility=None if utility is None else resolve(df, "utility", utility, numeric, "a number"),
+            protected=F.lit(False)
+            if never is None
+            else F.coalesce(resolve(df, "never", never, (T.BooleanType,), "boolean"), F.lit(False)),
+            arrival=None if arrival is None else resolve(df, "arrival", arrival, moment, "timestamp"),
+            key=key_columns(df, key),
+            weight=weight,
+            chained=_has_weight(df, weight),
+            floor=float(floor),
+        )
+
+    def build(self, control: ControlRow, observation: str, *, enforce: bool) -> DataFrame:
+        """Return the DataFrame with the shedding stage in it."""
+        control_row = control_frame(self.df.sparkSession, control)
+        check_executors(control_row)
+        df = self.df.crossJoin(F.broadcast(control_row))
+        c = {name: F.col(PREFIX + name) for name in ("salt", "cut", "at_limit", "below_limit")}
+        df = df.withColumn(f"{PREFIX}protected", self.protected)
+        if self.utility is None:
+            limit = c["at_limit"]
+        else:
+            u = self.utility.cast("double")
+            lowest = F.lit(float("-inf"))
+            df = df.withColumn(f"{PREFIX}u", F.when(u.isNull() | F.isnan(u), lowest).otherwise(u))
+            limit = self._by_side(F.lit(2**63 - 1), c["at_limit"], c["below_limit"])
+        df = df.withColumn(
+            f"{PREFIX}keep", F.col(f"{PREFIX}protected") | (F.xxhash64(*self.key, c["salt"]) <= limit)
+        )
+        df = df.observe(observation, *self._metrics())
+        if enforce:
+            df = df.where(F.col(f"{PREFIX}keep"))
+        df = df.withColumn(self.weight, self._weight(enforce=enforce))
+        return df.drop(*[name for name in df.columns if name.startswith(PREFIX)])
+
+    def _by_side(self, above: Column, at: Column, below: Column) -> Column:
+        u, cut = F.col(f"{PREFIX}u"), F.col(f"{PREFIX}cut")
+        return F.when(u > cut, above).when(u == cut, at).otherwise(below)
+
+    def _weight(self, *, enforce: bool) -> Column:
+        if not enforce:
+            weight = F.lit(1.0)
+        else:
+            at, below = F.col(f"{PREFIX}at_weight"), F.col(f"{PREFIX}below_weight")
+            ordinary = at if self.utility is None else self._by_side(F.lit(1.0), at, below)
+            weight = F.when(F.col(f"{PREFIX}protected"), F.lit(1.0)).otherwise(ordinary)
+        if self.chained:
+            weight = F.col(self.weight) * weight
+        return weight.alias(self.weight, metadata={WEIGHT_MARK: True})
+
+    def _metrics(self) -> list[Column]:
+        keep = F.col(f"{PREFIX}keep")
+        metrics = [
+            F.count(F.lit(1)).alias("arrived"),
+            F.count_if(keep).alias("kept"),
+            F.count_if(F.col(f"{PREFIX}protected")).alias("protected"),
+            F.max(f"{PREFIX}keep_ratio").alias("keep_ratio"),
+            F.max(f"{PREFIX}note").alias("note"),
+        ]
+        if self.arrival is not None:
+            at = self.arrival.cast("timestamp").cast("double")
+            kept_at = F.when(keep, at)
+            metrics += [
+                F.min(kept_at).alias("first_arrival"),
+                F.avg(kept_at).alias("mean_arrival"),
+                F.count_if(at.isNull()).alias("arrival_missing"),
+            ]
+        if self.utility is not None:
+            u = F.col(f"{PREFIX}u")
+            ordinary = F.when(~F.col(f"{PREFIX}protected"), u)
+            metrics += [
+                F.percentile_approx(ordinary, list(GRID), _SKETCH_ACCURACY).alias("quantiles"),
+                F.count_if(u == F.lit(float("-inf"))).alias("utility_missing"),
+            ]
+        return metrics
+
+
+def _has_weight(df: DataFrame, weight: str) -> bool:
+    """Return whether the DataFrame carries weights of an earlier stage; a column of the user's own is refused."""
+    if not isinstance(weight, str) or not weight:
+        raise invalid("weight", weight, "a column name")
+    if weight not in df.columns:
+        return False
+    if not df.schema[weight].metadata.get(WEIGHT_MARK):
+        raise invalid("weight", weight, "a name that is not yet a column", hint="pass weight= another name")
+    return True

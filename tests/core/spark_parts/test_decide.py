@@ -1,0 +1,133 @@
+"""From the latest decision to what one batch is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spillway.core.control import Decision
+from spillway.core.tuples import GRID, Cut
+from spillway.errors import SpillwayError
+from spillway.spark.decide import BatchDecision, Published, Stage, decide
+from spillway.spark.offsets import BatchSize
+
+LIMITED = Published(decision=Decision(queue_limit_rows=500.0, target_delay_s=2.0))
+
+
+def test_a_burst_is_cut_in_the_batch_that_brings_it() -> None:
+    assert decide(LIMITED, 1, BatchSize(500.0, counts_rows=True)).keep_ratio == 1.0
+    assert decide(LIMITED, 1, BatchSize(5000.0, counts_rows=True)).keep_ratio == pytest.approx(0.1)
+
+
+def test_what_reaches_the_shedder_is_learned_per_unit() -> None:
+    exploded = Published(decision=LIMITED.decision, stages=(Stage(rows_per_unit=10.0),))
+    told = decide(exploded, 1, BatchSize(100.0, counts_rows=False))
+    assert (told.expected_rows, told.rows_known, told.keep_ratio) == (1000.0, True, 0.5)
+
+
+def test_without_offsets_the_size_comes_from_rate_and_wait() -> None:
+    published = Published(decision=LIMITED.decision, rows_per_s=1000.0)
+    told = decide(published, 1, BatchSize(waited_s=2.0))
+    assert (told.expected_rows, told.rows_known, told.keep_ratio) == (2000.0, False, 0.25)
+
+
+def test_without_anything_the_rate_alone_holds() -> None:
+    published = Published(decision=Decision(keep_ratio=0.3, queue_limit_rows=5.0))
+    assert decide(published, 0, BatchSize()).keep_ratio == 0.3
+
+
+def test_rows_that_waited_long_leave_less_time_for_their_batch() -> None:
+    published = Published(decision=LIMITED.decision, cost_s=0.002, fixed_s=0.2)
+    size = BatchSize(1000.0, counts_rows=True, waited_s=1.0)
+    assert decide(published, 1, size).limit_rows == pytest.approx(400.0)
+    late = BatchSize(1000.0, counts_rows=True, waited_s=60.0)
+    assert decide(published, 1, late).limit_rows == pytest.approx(125.0), "fresh rows still get their part"
+
+
+def test_two_stages_share_one_decision() -> None:
+    published = Published(decision=LIMITED.decision, stages=(Stage(), Stage(protected_share=0.1)))
+    told = decide(published, 1, BatchSize(1000.0, counts_rows=True))
+    assert told.keep_ratio == 0.5
+    assert told.cuts[0].at == 0.5
+    assert told.cuts[1].at == pytest.approx(0.4 / 0.9)
+
+
+def test_each_batch_draws_afresh_and_each_name_differently() -> None:
+    salts = {decide(Published(seed=seed), batch, BatchSize()).salt for seed in (1, 2) for batch in range(100)}
+    assert len(salts) == 200
+
+
+finite = st.floats(0.0, 1.0)
+quantiles = st.one_of(
+    st.none(),
+    st.lists(st.floats(allow_nan=False), min_size=len(GRID), max_size=len(GRID)).map(
+        lambda values: tuple(sorted(values))
+    ),
+)
+stages = st.builds(
+    Stage,
+    rows_per_unit=st.none() | st.floats(0, 1e6),
+    protected_share=finite,
+    floor=finite,
+    quantiles=quantiles,
+)
+published_values = st.builds(
+    Published,
+    decision=st.builds(
+        Decision,
+        keep_ratio=finite,
+        queue_limit_rows=st.none() | st.floats(0, 1e9),
+        skip_cost=finite,
+        target_delay_s=st.none() | st.floats(0.1, 100),
+    ),
+    seed=st.integers(0, 2**32 - 1),
+    cost_s=st.none() | st.floats(0, 10),
+    fixed_s=st.floats(0, 10),
+    rows_per_s=st.none() | st.floats(0, 1e9),
+    stages=st.lists(stages, min_size=1, max_size=3).map(tuple),
+    after_batch=st.none() | st.integers(0, 10),
+)
+sizes = st.builds(
+    BatchSize,
+    st.none() | st.floats(0, 1e9),
+    counts_rows=st.booleans(),
+    waited_s=st.none() | st.floats(0, 1e6),
+)
+
+
+@given(published_values, sizes)
+def test_any_published_value_makes_a_decision_that_survives_its_file(
+    published: Published, size: BatchSize
+) -> None:
+    again = Published.from_dict(json.loads(json.dumps(published.to_dict(), allow_nan=False)))
+    assert again == published
+    told = decide(published, 7, size)
+    assert 0.0 <= told.keep_ratio <= 1.0
+    assert len(told.cuts) == len(published.stages)
+    assert all(0.0 <= cut.below <= cut.at <= 1.0 for cut in told.cuts)
+    assert BatchDecision.from_json(told.to_json()) == told
+    assert decide(again, 7, size) == told, "the same inputs tell the same"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "null", '{"version":1}', '{"version":2,"cuts":[]}', '{"version":1,"cuts":[{}]}']
+)
+def test_a_record_that_is_not_whole_is_refused(text: str) -> None:
+    with pytest.raises(SpillwayError):
+        BatchDecision.from_json(text)
+
+
+@pytest.mark.parametrize(
+    "found", [{}, {"stages": []}, {"stages": [1], "decision": {}}, {"stages": [], "decision": 3}]
+)
+def test_a_published_value_that_is_not_whole_is_refused(found: dict[str, object]) -> None:
+    with pytest.raises(SpillwayError):
+        Published.from_dict(found)
+
+
+def test_infinite_cuts_survive_their_file() -> None:
+    record = BatchDecision(batch=1, keep_ratio=0.5, salt=3, cuts=(Cut(float("inf"), 0.5, 0.1),))
+    assert BatchDecision.from_json(record.to_json()) == record
