@@ -1,0 +1,266 @@
+"""What a batch costs: how much of its time is fixed, and what a kept and a dropped row add.
+
+The time of a batch with n rows of which k are kept is modelled as
+
+    busy = F + s (n - k) + c k                                              F, s, c >= 0
+
+Only busy, n and k are measured. The estimator keeps the last ``memory_batches`` of them. After each batch it
+
+1. looks for a jump. The deviation of a batch is what it took more or less than the last estimates say, per
+kept
+   row; the median over the last three or the last five, whichever is more, is what c has changed by. Two dear
+   batches of three raise it, one does not (a garbage collection); three cheap ones of five lower it. If c has
+   changed by half or more, the batches from before the jump are forgotten;
+2. solves for F, s and c by weighted least squares on relative errors, with weights that fade by 7 % a batch
+and
+   are cut for outliers, and with a pull towards what is believed (a ridge, below);
+3. moves c by the median deviation from that solution, which follows a drifting cost faster than the weights
+fade.
+
+**What the data cannot say.** Batches of one size say nothing about how F and c share their time, small ones
+say nothing about c, and without any drop there is nothing on s. So the three are pulled towards what is
+believed of them, as if each were believed to 100 % of its value and a batch's time were measured to 10 %: a
+Bayesian estimate with a normal prior. What is believed is the cold start at first; then it follows the
+estimates, the faster the more of them comes from data (the share that the data take away from the prior's
+variance), so a cost learnt from large batches outlives a night of small ones.
+
+A deviation counts for c only as far as rows make up the batch's time (in full from a fifth on), and 10 % of
+the batch's time are taken as noise. So small batches do not make rows look absurdly dear, and large ones do
+not make them look free.
+
+**Bounds.** F is at most what the smallest batches in memory take; s at most c; c never zero. A batch
+without rows tells about F only. A batch that is not ``warm`` (the first of a run, several times slower than
+the rest) and one with a nonsensical measurement are left out.
+
+=======  ==========================================================
+symbol   meaning
+=======  ==========================================================
+F        ``fixed_s``, time per batch whatever its size
+s        ``skip_s``, time per row that is read and dropped
+c        ``cost_s``, time per row that is kept
+n, k     rows that arrived, rows kept
+=======  ==========================================================
+
+>>> model = CostModelConfig().build()
+>>> for rows in (20_000, 60_000, 30_000, 80_000, 40_000, 10_000):
+...     costs = model.update(arrived_rows=rows, kept_rows=rows, busy_s=0.3 + 12e-6 * rows)
+>>> round(costs.fixed_s, 2), round(costs.cost_s * 1e6)
+(0.3, 12)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spillway.core.control.checks import require_number, require_whole
+from spillway.core.control.model import MOST_COST_S, MOST_ROWS
+from spillway.core.control.state import from_snapshot, to_snapshot
+
+_FADE = 0.93
+_NOISE = 0.1  # of a batch's time
+_REACH = 10.0  # the cost moves by no more than this factor in one batch
+_LEAST_ROW_S = 1e-9
+_JUMP = math.log(1.5)
+_FOLLOW = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The three parameters of a batch's time."""
+
+    fixed_s: float
+    cost_s: float
+    skip_s: float
+
+    def busy_s(self, arrived_rows: float, kept_rows: float) -> float:
+        """Return how long a batch should take.
+
+        >>> Costs(fixed_s=0.25, cost_s=1e-5, skip_s=1e-6).busy_s(arrived_rows=100_000, kept_rows=50_000)
+        0.8
+        """
+        return self.fixed_s + self.skip_s * max(arrived_rows - kept_rows, 0.0) + self.cost_s * kept_rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostModelConfig:
+    """What is believed before the first batch, and how many batches are remembered."""
+
+    cold_fixed_s: float = 0.3
+    cold_cost_s: float = 10e-6
+    cold_skip_s: float = 0.3e-6
+    memory_batches: int = 40
+
+    def __post_init__(self) -> None:
+        require_number(
+            "cold_fixed_s", self.cold_fixed_s, 0.0, 1e3, above=True, hint="seconds a batch, as 0.3"
+        )
+        require_number("cold_cost_s", self.cold_cost_s, 0.0, 1e3, above=True, hint="seconds a row, as 10e-6")
+        require_number("cold_skip_s", self.cold_skip_s, 0.0, 1e3, above=True, hint="seconds a row, as 0.3e-6")
+        require_whole("memory_batches", self.memory_batches, 5, 1000)
+
+    def build(self, state: Mapping[str, Any] | None = None) -> CostModel:
+        """Return a model, at its beginning or where a snapshot left off."""
+        return CostModel(self, state)
+
+
+@dataclass
+class CostModelState:
+    """The batches in memory as (dropped, kept, busy); the estimates and what is believed, as (F, s, c).
+
+    Both are empty before the first batch; c is 0 in the estimates until a batch had rows.
+    """
+
+    batches: list[list[float]] = field(default_factory=list)
+    estimates: list[float] = field(default_factory=list)
+    believed: list[float] = field(default_factory=list)
+
+
+class CostModel:
+    """Online estimate of fixed, per-row and per-dropped-row time from whole batches."""
+
+    kind = "cost_model"
+    version = 1
+
+    def __init__(self, config: CostModelConfig, state: Mapping[str, Any] | None = None) -> None:
+        self.config = config
+        self.state = (
+            CostModelState(believed=[config.cold_fixed_s, config.cold_skip_s, config.cold_cost_s])
+            if state is None
+            else from_snapshot(CostModelState, state, kind=self.kind, version=self.version)
+        )
+
+    @property
+    def costs(self) -> Costs | None:
+        """The estimates, None before a batch with rows has been seen."""
+        if not self.state.estimates or self.state.estimates[2] <= 0.0:
+            return None
+        F, s, c = self.state.estimates
+        return Costs(fixed_s=F, cost_s=c, skip_s=s)
+
+    def update(
+        self, *, arrived_rows: float, kept_rows: float, busy_s: float, warm: bool = True
+    ) -> Costs | None:
+        """Take in a finished batch and return the estimates after it."""
+        sane = all(math.isfinite(x) and x >= 0.0 for x in (arrived_rows, kept_rows, busy_s))
+        if not warm or not sane or busy_s <= 0.0:
+            return self.costs
+        state = self.state
+        k = min(float(kept_rows), MOST_ROWS)
+        d = min(max(float(arrived_rows) - k, 0.0), MOST_ROWS)
+        busy = min(max(float(busy_s), _LEAST_ROW_S), MOST_COST_S)
+        state.batches = [*state.batches[1 - self.config.memory_batches :], [d, k, busy]]
+        last = self.costs
+        if last is not None:
+            last = self._after_jump(last)
+        F, s, c = self._solve(last)
+        rows_seen = k > 0.0 or last is not None
+        state.estimates = [F, s, _moved(Costs(F, c, s), state.batches) if rows_seen else 0.0]
+        return self.costs
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as a JSON-ready dict, from which ``build(state)`` goes on exactly."""
+        return to_snapshot(self.state, kind=self.kind, version=self.version)
+
+    def _after_jump(self, last: Costs) -> Costs:
+        """Return the estimates with the cost it has jumped to, and forget the batches from before the jump."""
+        batches = self.state.batches
+        cost_s = _moved(last, batches)
+        if abs(math.log(cost_s / last.cost_s)) < _JUMP:
+            return last
+        after = Costs(last.fixed_s, cost_s, min(last.skip_s, cost_s))
+        self.state.batches = [batch for batch in batches[-5:] if _belongs(batch, after)] or batches[-1:]
+        self.state.believed = [self.state.believed[0], self.state.believed[1], cost_s]
+        return after
+
+    def _solve(self, last: Costs | None) -> tuple[float, float, float]:
+        """Solve for F, s and c by weighted least squares with a ridge, and follow with what is believed."""
+        table = np.asarray(self.state.batches, dtype=np.float64)
+        d, k, busy = table[:, 0], table[:, 1], table[:, 2]
+        believed = np.array(self.state.believed)
+        # In units of what is believed: the prior is 1, with a standard deviation of 1, in each direction.
+        columns = np.column_stack([np.ones_like(busy), d, k]) * believed
+        theta = np.ones(3) if last is None else np.array([last.fixed_s, last.skip_s, last.cost_s]) / believed
+        # Relative errors, but no batch counts for more because it was short, by itself or by surprise.
+        scale = np.maximum(busy, 0.25 * float(np.median(busy)))
+        if last is not None:
+            scale = np.maximum(scale, np.minimum(columns @ theta, 10.0 * busy))
+        columns, seen = columns / scale[:, None], busy / scale
+        faded = _FADE ** np.arange(len(busy) - 1, -1, -1.0)
+        smallest = float(np.median(busy[d + k <= 1.5 * (d + k).min()]))
+        most = [smallest / float(believed[0]), math.inf, math.inf]
+        # Outliers are judged by the last estimates first: three batches may follow one that is far off.
+        cut = np.ones_like(busy) if last is None else _trust(seen - columns @ theta)
+        ridge = _NOISE**2
+        for _ in range(4):
+            weighted = columns * (faded * cut)[:, None]
+            gram = columns.T @ weighted + ridge * np.eye(3)
+            theta = _bounded(gram, weighted.T @ seen + ridge, theta, most)
+            cut = _trust(seen - columns @ theta)
+        known = 1.0 - ridge * np.diag(np.linalg.inv(gram))
+        follow = 1.0 + _FOLLOW * known**2 * (theta - 1.0)
+        self.state.believed = np.maximum(believed * follow, _LEAST_ROW_S).tolist()
+        F, s, c = (theta * believed).tolist()
+        c = max(c, _LEAST_ROW_S)
+        return F, min(s, c), c
+
+
+def _trust(error: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return weights that are 1 for usual relative errors and fall with the square of unusual ones."""
+    size = np.abs(error)
+    usual = max(1.5 * float(np.median(size)), _NOISE)
+    weights: NDArray[np.float64] = (usual / np.maximum(size, usual)) ** 2
+    return weights
+
+
+def _bounded(
+    gram: NDArray[np.float64], right: NDArray[np.float64], start: NDArray[np.float64], most: list[float]
+) -> NDArray[np.float64]:
+    """Minimise x·gram·x/2 - right·x over 0 <= x <= most by going round the coordinates."""
+    A, b = gram.tolist(), right.tolist()
+    x = [min(max(value, 0.0), high) for value, high in zip(start.tolist(), most, strict=True)]
+    for _ in range(500):
+        change = 0.0
+        for j, row in enumerate(A):
+            best = x[j] + (b[j] - row[0] * x[0] - row[1] * x[1] - row[2] * x[2]) / row[j]
+            best = min(max(best, 0.0), most[j])
+            change = max(change, abs(best - x[j]))
+            x[j] = best
+        if change < 1e-8:
+            break
+    return np.array(x)
+
+
+def _moved(costs: Costs, batches: list[list[float]]) -> float:
+    """Return c moved by the median deviation of the last three or five batches, whichever is more."""
+    c = costs.cost_s
+    last = []
+    for d, k, busy in batches[-5:]:
+        if k > 0.0:
+            expected = costs.busy_s(d + k, k)
+            more = math.copysign(max(abs(busy - expected) - _NOISE * expected, 0.0), busy - expected)
+            last.append((more / k * min(1.0, 5.0 * c * k / expected), k))
+    change = max(_weighted_median(last[-3:]), _weighted_median(last)) if last else 0.0
+    return max(min(max(c + change, c / _REACH), c * _REACH), _LEAST_ROW_S)
+
+
+def _belongs(batch: list[float], costs: Costs) -> bool:
+    """Say whether a batch took what it should, within half more or less."""
+    d, k, busy = batch
+    return abs(math.log(busy / max(costs.busy_s(d + k, k), _LEAST_ROW_S))) < _JUMP
+
+
+def _weighted_median(pairs: list[tuple[float, float]]) -> float:
+    """Return the least value such that it and those below hold half of the weight."""
+    half = 0.5 * sum(weight for _, weight in pairs)
+    below = 0.0
+    for value, weight in sorted(pairs):
+        below += weight
+        if below >= half:
+            return value
+    return max(pairs)[0]
