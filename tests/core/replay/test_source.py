@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -28,6 +29,7 @@ from pyspark.sql.types import LongType, StructType
 from spillway.errors import SpillwayError
 from spillway.replay import Rates, ReplayOptions, ReplayReader, ReplaySource, Times, stream
 from spillway.replay.reader import Range
+from spillway.replay.source import _plainly
 
 EPOCH = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -344,3 +346,18 @@ class TestStream:
     def test_bad_arguments(self, arguments: dict[str, Any], message: str) -> None:
         with pytest.raises(SpillwayError, match=message):
             stream(None, **arguments)  # type: ignore[arg-type]
+
+    def test_what_sparks_python_ran_into_is_told_plainly(self) -> None:
+        """Spark wraps it into a traceback; seen on Connect and without."""
+        wrapped = AnalysisException(
+            "[PYTHON_DATA_SOURCE_ERROR] Failed: Traceback (most recent call last):\n"
+            "OSError: gone\n\nThe above exception was the direct cause:\n"
+            "spillway.errors.SpillwayError: rows = 'a' is not allowed. Hint: look again\n SQLSTATE: 38000"
+        )
+        told = _plainly(wrapped)
+        assert isinstance(told, SpillwayError)
+        assert (str(told), told.hint) == ("rows = 'a' is not allowed. Hint: look again", "look again")
+        elsewhere = AnalysisException("Traceback:\nModuleNotFoundError: No module named 'spillway'\n")
+        assert "PYSPARK_PYTHON" in str(_plainly(elsewhere))
+        other = AnalysisException("something else")
+        assert _plainly(other) is other
