@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from spillway.core.control.actuate import keep_ratio_at_entry
 from spillway.core.control.base import BaseController, ControllerConfig, TargetState
-from spillway.core.control.model import capacity_rows_per_s, signals
+from spillway.core.control.model import MOST_ROWS, capacity_rows_per_s, signals
 from spillway.core.control.values import Decision, Sample
 
 
@@ -54,7 +54,7 @@ class Aurora(BaseController):
         L_0 = capacity_rows_per_s(now.c, H)
         return Decision(
             keep_ratio=keep_ratio_at_entry(L_0, now.f_in),
-            admit_rows=L_0 * T,
+            admit_rows=min(L_0 * T, MOST_ROWS),
             target_delay_s=y_d,
             reason=f"{now.f_in:,.0f} rows/s arrived, {L_0:,.0f} rows/s can be processed",
         )

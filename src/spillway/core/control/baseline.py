@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 from spillway.core.control.actuate import keep_ratio_at_entry
 from spillway.core.control.base import BaseController, ControllerConfig, TargetState
-from spillway.core.control.model import capacity_rows_per_s, delay_of_queue_s, signals
+from spillway.core.control.model import MOST_ROWS, capacity_rows_per_s, delay_of_queue_s, signals
 from spillway.core.control.values import Decision, Sample
+from spillway.core.control.wording import duration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +59,8 @@ class Baseline(BaseController):
         state.cost_s = c
         return Decision(
             keep_ratio=keep_ratio_at_entry(v, f_in),
-            admit_rows=v * T,
+            admit_rows=min(max(v * T, -MOST_ROWS), MOST_ROWS),
             target_delay_s=y_d,
-            reason=f"{q:,.0f} rows wait, which takes {delay_of_queue_s(q, c, H):.3g} s of {y_d:.3g} s; "
+            reason=f"{q:,.0f} rows wait, which takes {duration(delay_of_queue_s(q, c, H))} of {duration(y_d)}; "
             f"{max(v, 0.0):,.0f} of {f_in:,.0f} rows/s may enter",
         )

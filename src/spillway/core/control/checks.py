@@ -23,12 +23,12 @@ def require_number(
         ...
     spillway.errors.SpillwayError: target_delay_s = 0 is not allowed: expected a finite number > 0.
     """
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if number and math.isfinite(value) and low <= value <= high and not (above and value == low):  # type: ignore[arg-type, operator]
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if number and low <= value <= high and not (above and value == low):  # type: ignore[operator]
         return
-    least = "" if low == -math.inf else f" {'>' if above else '>='} {low:g}"
-    most = "" if high == math.inf else f" {'and' if least else ''} <= {high:g}".replace("  ", " ")
-    raise invalid(field, value, f"a finite number{least}{most}", hint=hint)
+    bounds = [] if low == -math.inf else [f"{'>' if above else '>='} {low:g}"]
+    bounds += [] if high == math.inf else [f"<= {high:g}"]
+    raise invalid(field, value, " ".join(["a finite number", " and ".join(bounds)]).rstrip(), hint=hint)
 
 
 def require_whole(field: str, value: object, low: int, high: int) -> None:

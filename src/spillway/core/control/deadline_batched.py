@@ -18,10 +18,11 @@ cautious c' (:mod:`~spillway.core.control.learned_cost`).
 =================  ==========================================================================================
 bound              rule
 =================  ==========================================================================================
-cold start         before the first measurement a row is taken to cost ``cold_cost_s``
+cold start         before the cost is known, a row is taken to cost ``cold_cost_s``, or what the time of the
+                   last batch comes to per row if that is more
 slow start         a batch may be at most ``growth`` times the largest one kept within the last 30 that had
-                   rows, or what the cold start would allow: a cost that was underestimated on small batches
-                   cannot let a huge one in. In a burst the bound grows by ``growth`` with every batch
+                   rows, or a twentieth of what the cold start would allow: a cost that was underestimated
+                   on small batches cannot let a huge one in. In a burst the bound grows with every batch
 out of reach       if F leaves less than a tenth of the batch time to rows (or nothing at all), the limit is
                    what a tenth buys: the target cannot be met then, but the query goes on, and the reason
                    says so
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 
 _SPREADS = 1.0  # of the cost's spread, added to its level
 _RECENT_BATCHES = 30
+_COLD_ERROR = 20.0  # how many times dearer than the cold cost a row may well be
 _LEAST_ROOM = 0.1  # of the batch time: rows get this much however long a batch takes without them
 _LEAST_CORRECTION = 0.25
 _SHRINK, _LEAK = 0.85, 0.05
@@ -90,20 +92,23 @@ class BatchedDeadline(BaseController):
         state, config = self.state, self.config
         y_d = state.target_delay_s
         state.learn(sample.cost_s)
-        if sample.cost_s is not None:
-            state.fixed_s = min(sample.fixed_s, MOST_COST_S)
-            state.skip_s = min(sample.skip_s, MOST_COST_S)
         n, k = min(sample.arrived_rows, MOST_ROWS), min(sample.kept_rows, MOST_ROWS)
         if n > 0.0:
             state.kept_rows = [*state.kept_rows[1 - _RECENT_BATCHES :], k]
+        if sample.cost_s is not None and (n > 0.0 or state.fixed_s == 0.0):
+            state.fixed_s, state.skip_s = min(sample.fixed_s, MOST_COST_S), min(sample.skip_s, MOST_COST_S)
 
         cold = config.cold_cost_s or 10e-6
+        if state.cost_s is None and sample.busy_s is not None and k > 0.0:
+            cold = min(max(cold, sample.busy_s / k), MOST_COST_S)
         c, F, s = state.cautious_s(cold, _SPREADS), state.fixed_s, state.skip_s
         t = (0.5 - (0.07 if config.margin is None else config.margin)) * y_d
         room = max(t - F, _LEAST_ROOM * t)
         self._correct(sample, fits=F + s * max(n - k, 0.0) + c * k <= 1.1 * t, rows=k)
         by_model = room / c
-        by_growth = max(room / cold, config.growth * max(state.kept_rows, default=0.0))
+        by_growth = room / cold
+        if state.cost_s is not None:
+            by_growth = max(by_growth / _COLD_ERROR, config.growth * max(state.kept_rows, default=0.0))
         limit = min(max(state.correction * min(by_model, by_growth), 1.0), MOST_ROWS)
         return Decision(
             queue_limit_rows=limit,

@@ -19,10 +19,11 @@ fade.
 
 **What the data cannot say.** Batches of one size say nothing about how F and c share their time, small ones
 say nothing about c, and without any drop there is nothing on s. So the three are pulled towards what is
-believed of them, as if each were believed to 100 % of its value and a batch's time were measured to 10 %: a
-Bayesian estimate with a normal prior. What is believed is the cold start at first; then it follows the
-estimates, the faster the more of them comes from data (the share that the data take away from the prior's
-variance), so a cost learnt from large batches outlives a night of small ones.
+believed of them: a Bayesian estimate with a normal prior, a batch's time being measured to 10 %. What is
+believed is the cold start at first, and it is doubted: the standard deviation of c is a hundred times its
+value, so that time which rows may well account for goes to the rows. Then belief follows the estimates, and
+doubt falls to once the value, the faster the more of an estimate comes from data (the share that the data
+take off the prior's variance). So a cost learnt from large batches outlives a night of small ones.
 
 A deviation counts for c only as far as rows make up the batch's time (in full from a fifth on), and 10 % of
 the batch's time are taken as noise. So small batches do not make rows look absurdly dear, and large ones do
@@ -68,6 +69,7 @@ _REACH = 10.0  # the cost moves by no more than this factor in one batch
 _LEAST_ROW_S = 1e-9
 _JUMP = math.log(1.5)
 _FOLLOW = 0.1
+_COLD_DOUBT = (1.0, 10.0, 100.0)  # standard deviations of F, s and c as multiples of their cold values
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +113,16 @@ class CostModelConfig:
 
 @dataclass
 class CostModelState:
-    """The batches in memory as (dropped, kept, busy); the estimates and what is believed, as (F, s, c).
+    """The batches in memory as (dropped, kept, busy); as (F, s, c) the estimates, what is believed, and the doubt.
 
-    Both are empty before the first batch; c is 0 in the estimates until a batch had rows.
+    There are no estimates before the first batch, and c is 0 in them until a batch had rows. Doubt is the
+    standard deviation of a belief as a multiple of its value.
     """
 
     batches: list[list[float]] = field(default_factory=list)
     estimates: list[float] = field(default_factory=list)
     believed: list[float] = field(default_factory=list)
+    doubt: list[float] = field(default_factory=list)
 
 
 class CostModel:
@@ -130,7 +134,10 @@ class CostModel:
     def __init__(self, config: CostModelConfig, state: Mapping[str, Any] | None = None) -> None:
         self.config = config
         self.state = (
-            CostModelState(believed=[config.cold_fixed_s, config.cold_skip_s, config.cold_cost_s])
+            CostModelState(
+                believed=[config.cold_fixed_s, config.cold_skip_s, config.cold_cost_s],
+                doubt=list(_COLD_DOUBT),
+            )
             if state is None
             else from_snapshot(CostModelState, state, kind=self.kind, version=self.version)
         )
@@ -175,17 +182,18 @@ class CostModel:
             return last
         after = Costs(last.fixed_s, cost_s, min(last.skip_s, cost_s))
         self.state.batches = [batch for batch in batches[-5:] if _belongs(batch, after)] or batches[-1:]
-        self.state.believed = [self.state.believed[0], self.state.believed[1], cost_s]
+        self.state.believed[2], self.state.doubt[2] = cost_s, max(self.state.doubt[2], 2.0)
         return after
 
     def _solve(self, last: Costs | None) -> tuple[float, float, float]:
         """Solve for F, s and c by weighted least squares with a ridge, and follow with what is believed."""
         table = np.asarray(self.state.batches, dtype=np.float64)
         d, k, busy = table[:, 0], table[:, 1], table[:, 2]
-        believed = np.array(self.state.believed)
-        # In units of what is believed: the prior is 1, with a standard deviation of 1, in each direction.
-        columns = np.column_stack([np.ones_like(busy), d, k]) * believed
-        theta = np.ones(3) if last is None else np.array([last.fixed_s, last.skip_s, last.cost_s]) / believed
+        believed, doubt = np.array(self.state.believed), np.array(self.state.doubt)
+        unit = believed * doubt  # in these units, the prior has a standard deviation of 1 in each direction
+        prior = 1.0 / doubt
+        columns = np.column_stack([np.ones_like(busy), d, k]) * unit
+        theta = prior if last is None else np.array([last.fixed_s, last.skip_s, last.cost_s]) / unit
         # Relative errors, but no batch counts for more because it was short, by itself or by surprise.
         scale = np.maximum(busy, 0.25 * float(np.median(busy)))
         if last is not None:
@@ -193,19 +201,21 @@ class CostModel:
         columns, seen = columns / scale[:, None], busy / scale
         faded = _FADE ** np.arange(len(busy) - 1, -1, -1.0)
         smallest = float(np.median(busy[d + k <= 1.5 * (d + k).min()]))
-        most = [smallest / float(believed[0]), math.inf, math.inf]
+        most = [smallest / float(unit[0]), math.inf, math.inf]
         # Outliers are judged by the last estimates first: three batches may follow one that is far off.
         cut = np.ones_like(busy) if last is None else _trust(seen - columns @ theta)
         ridge = _NOISE**2
         for _ in range(4):
             weighted = columns * (faded * cut)[:, None]
             gram = columns.T @ weighted + ridge * np.eye(3)
-            theta = _bounded(gram, weighted.T @ seen + ridge, theta, most)
+            theta = _bounded(gram, weighted.T @ seen + ridge * prior, most)
             cut = _trust(seen - columns @ theta)
-        known = 1.0 - ridge * np.diag(np.linalg.inv(gram))
-        follow = 1.0 + _FOLLOW * known**2 * (theta - 1.0)
-        self.state.believed = np.maximum(believed * follow, _LEAST_ROW_S).tolist()
-        F, s, c = (theta * believed).tolist()
+        known = (1.0 - ridge * np.diag(np.linalg.inv(gram))) ** 2
+        self.state.believed = np.maximum(
+            believed + _FOLLOW * known * (theta * unit - believed), _LEAST_ROW_S
+        ).tolist()
+        self.state.doubt = (doubt + _FOLLOW * known * (1.0 - doubt)).tolist()
+        F, s, c = (theta * unit).tolist()
         c = max(c, _LEAST_ROW_S)
         return F, min(s, c), c
 
@@ -218,12 +228,13 @@ def _trust(error: NDArray[np.float64]) -> NDArray[np.float64]:
     return weights
 
 
-def _bounded(
-    gram: NDArray[np.float64], right: NDArray[np.float64], start: NDArray[np.float64], most: list[float]
-) -> NDArray[np.float64]:
-    """Minimise x·gram·x/2 - right·x over 0 <= x <= most by going round the coordinates."""
+def _bounded(gram: NDArray[np.float64], right: NDArray[np.float64], most: list[float]) -> NDArray[np.float64]:
+    """Minimise x·gram·x/2 - right·x over 0 <= x <= most: solved, then put right coordinate by coordinate."""
+    free: NDArray[np.float64] = np.asarray(np.linalg.solve(gram, right), dtype=np.float64)
+    x = [min(max(value, 0.0), high) for value, high in zip(free.tolist(), most, strict=True)]
+    if x == free.tolist():
+        return free
     A, b = gram.tolist(), right.tolist()
-    x = [min(max(value, 0.0), high) for value, high in zip(start.tolist(), most, strict=True)]
     for _ in range(500):
         change = 0.0
         for j, row in enumerate(A):
@@ -231,7 +242,7 @@ def _bounded(
             best = min(max(best, 0.0), most[j])
             change = max(change, abs(best - x[j]))
             x[j] = best
-        if change < 1e-8:
+        if change < 1e-9:
             break
     return np.array(x)
 

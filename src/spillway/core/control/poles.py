@@ -14,13 +14,15 @@ for every a, because an integrator in the loop tracks a constant exactly whateve
 parameter stays free. We take the controller's own pole, -a, as that parameter. It does not move the closed
 loop's poles; it moves its zero, -b1/b0, and so decides how strongly the controller reacts at first:
 
-=====================  =============================================================================
+=====================  =====================================================================================
 controller pole (-a)   what comes out, for a double pole p
-=====================  =============================================================================
+=====================  =====================================================================================
 p                      the zero cancels one pole: u = (1 - p) H e / (c T), a plain proportional law
 0.8, with p = 0.7      the paper's set: b0 = 0.4, b1 = -0.31, a = -0.8
 1                      an integrator of its own: no steady error under a constant disturbance, but it winds up
-=====================  =============================================================================
+p1 + p2 - 1 or less    b0 is not above 0: the controller first reacts the wrong way, and as rows cannot be let
+                       in by less than none, the loop need not settle. Such a design is refused
+=====================  =====================================================================================
 
 >>> design = PoleDesign(poles=(0.7, 0.7), controller_pole=0.8)
 >>> gains = design.gains
@@ -73,27 +75,41 @@ class PoleDesign:
         ):
             raise invalid("poles", self.poles, "two real numbers or a conjugate pair")
         require_number("controller_pole", self.controller_pole, -1.0, 1.0, above=True)
+        least = (p1 + p2).real - 1.0
+        if self.controller_pole <= least:
+            hint = "else b0 is not above 0 and the controller reacts the wrong way at first"
+            raise invalid(
+                "controller_pole", self.controller_pole, f"a number above {least:g} and <= 1", hint=hint
+            )
 
     @classmethod
-    def from_convergence(cls, periods: float, damping: float = 1.0, *, controller_pole: float = 0.8) -> Self:
+    def from_convergence(
+        cls, periods: float, damping: float = 1.0, *, controller_pole: float | None = None
+    ) -> Self:
         """Place the poles so that the loop covers 63 % of the way within so many periods.
 
-        Damping below 1 gives a conjugate pair whose envelope shrinks by 1/e in that time; damping of 1 a
-        double real pole at exp(-1/periods) (the paper rounds 0.717 to 0.7); damping above 1 two real poles,
-        the slower one slower than asked.
+        Damping below 1 gives a conjugate pair whose envelope shrinks by 1/e in that time; damping of 1 a double
+        real pole at exp(-1/periods) (the paper rounds 0.717 to 0.7); damping above 1 two real poles, the slower
+        one slower than asked. The controller's own pole is the paper's 0.8, or midway between the others if
+        that is more.
 
         >>> [round(pole.real, 3) for pole in PoleDesign.from_convergence(3).poles]
         [0.717, 0.717]
         """
         require_number("periods", periods, 0.0, above=True, hint="the paper's choice is 3")
         require_number("damping", damping, 0.0, above=True, hint="0.7 to 1 is usual, below 0.7 it oscillates")
+        p1: complex
+        p2: complex
         if damping < 1.0:
             turn = math.sqrt(1.0 - damping**2) / (damping * periods)
-            pair = cmath.rect(math.exp(-1.0 / periods), turn)
-            return cls(poles=(pair, pair.conjugate()), controller_pole=controller_pole)
-        spread = math.sqrt(damping**2 - 1.0)
-        fast, slow = (math.exp(-(damping + sign * spread) / periods) for sign in (1.0, -1.0))
-        return cls(poles=(fast, slow), controller_pole=controller_pole)
+            p1 = cmath.rect(math.exp(-1.0 / periods), turn)
+            p2 = p1.conjugate()
+        else:
+            spread = math.sqrt(damping**2 - 1.0)
+            p1 = math.exp(-(damping + spread) / periods)
+            p2 = math.exp(-(damping - spread) / periods)
+        own = max(0.8, 0.5 * (p1 + p2).real) if controller_pole is None else controller_pole
+        return cls(poles=(p1, p2), controller_pole=own)
 
     @property
     def gains(self) -> Gains:
