@@ -19,9 +19,11 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from spillway.core.control import Controller, Decision, Sample
 from spillway.core.control.actuate import shed_from_queue_rows
@@ -35,6 +37,8 @@ from spillway.sim.targets import Targets
 
 Schedule = Literal["round_robin", "fifo"]
 Shed = Literal["entry", "queue"]
+
+_64_BITS = 2**64 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,13 +111,13 @@ class Engine:
                 run.obey(waiting.popleft())
         run.advance(until_s=math.inf)
         return Outcome(
-            arrival_s=run.plant.arrival_s,
-            delay_s=np.where(run.rows.fate == kernel.DONE, run.rows.left_s - run.plant.arrival_s, np.nan),
+            arrival_s=run.world.rows["arrival_s"].copy(),
+            delay_s=run.delays_s,
             targets=targets,
             period_s=self.period_s,
             samples=tuple(samples),
             decisions=tuple(decisions),
-            elapsed_s=float(max(trace.duration_s, run.rows.left_s.max(initial=0.0))),
+            elapsed_s=float(max(trace.duration_s, run.world.rows["left_s"].max(initial=0.0))),
         )
 
 
@@ -121,17 +125,14 @@ class Monitor:
     """Estimates the cost of a row from what the operators did in a period; see the module's text."""
 
     def __init__(self, network: Network, cost: CostTrace) -> None:
-        self._network = network
-        self._inputs = [
-            [i for i, other in enumerate(network.operators) if other.name in operator.inputs]
-            for operator in network.operators
-        ]
+        place = {operator.name: number for number, operator in enumerate(network.operators)}
+        self._inputs = [[place[name] for name in operator.inputs] for operator in network.operators]
         self._costs = network.costs_s(float(cost.array[0])).tolist()
         self._selectivity = [operator.selectivity for operator in network.operators]
 
-    def cost_s(self, meters: kernel.Meters) -> float:
-        """Return c(k) and set the meters to nothing."""
-        read, passed, spent = meters.read.tolist(), meters.passed.tolist(), meters.processor_s.tolist()
+    def cost_s(self, operators: npt.NDArray[np.void]) -> float:
+        """Return c(k) from the operators' meters, and set those to nothing."""
+        read, passed, spent = (operators[name].tolist() for name in ("read", "passed", "processor_s"))
         visits = [1.0] * len(read)
         total = 0.0
         for o, sources in enumerate(self._inputs):
@@ -141,8 +142,8 @@ class Monitor:
             if sources:
                 visits[o] = sum(visits[i] * self._selectivity[i] for i in sources)
             total += visits[o] * self._costs[o]
-        for counts in meters:
-            counts[:] = 0
+        for name in ("read", "passed", "processor_s"):
+            operators[name] = 0
         return total
 
 
@@ -150,47 +151,23 @@ class _Run:
     """One run's arrays, and the way from the kernel's counts to samples and back from decisions."""
 
     def __init__(self, engine: Engine, trace: Arrivals, monitor: Monitor) -> None:
-        network, m, n = engine.network, len(engine.network), trace.total
-        base_s = float(engine.cost.array[0])
-        starts, readers = network.readers
-        self.plant = kernel.Plant(
-            arrival_s=trace.times(0, n),
-            cost_s=network.costs_s(base_s),
-            selectivity=np.array([operator.selectivity for operator in network.operators]),
-            entries=network.entries,
-            reader_starts=starts,
-            readers=readers,
-            downstream=network.downstream,
-            relative_cost=engine.cost.array / base_s,
-            cost_step_s=engine.cost.step_s,
-            headroom=engine.headroom,
-            schedule=kernel.ROUND_ROBIN if engine.schedule == "round_robin" else kernel.FIFO,
-            seed=_seed(engine.seed, 0),
-        )
-        self.rows = kernel.Rows(np.zeros(n, np.int8), np.zeros(n, np.int32), np.zeros(n))
-        self.queues = kernel.Queues(
-            np.zeros((m, 1024), np.int64), np.zeros(m, np.int64), np.zeros(m, np.int64)
-        )
-        self.meters = kernel.Meters(np.zeros(m, np.int64), np.zeros(m, np.int64), np.zeros(m))
-        self.state = np.zeros(1, kernel.CLOCK)
-        self.state["operator"] = -1
         self._engine, self._monitor = engine, monitor
         self._decision = Decision()
         self._period = 0
+        self.world = _world(engine, trace)
 
     def advance(self, until_s: float) -> None:
         """Run on, with the decision that holds."""
         decision = self._decision
-        salt = _seed(self._engine.seed, 1 + decision.salt)
+        salt = _seed(self._engine.seed, 1, decision.salt)
         limit = math.inf if decision.queue_limit_rows is None else decision.queue_limit_rows
-        arguments = (until_s, salt, decision.keep_ratio, limit)
-        while kernel.advance(self.plant, self.rows, self.queues, self.meters, self.state, *arguments):
-            self.queues = _longer(self.queues)
+        while kernel.advance(self.world, until_s, salt, decision.keep_ratio, limit) == kernel.QUEUE_FULL:
+            self.world = _longer(self.world)
 
     def measure(self, at_s: float) -> Sample:
         """Return what the monitor saw since the last call."""
-        clock = self.state[0]
-        finished, cost_s = int(clock["finished"]), self._monitor.cost_s(self.meters)
+        clock = self.world.clock[0]
+        finished, cost_s = int(clock["finished"]), self._monitor.cost_s(self.world.operators)
         sample = Sample(
             at_s=at_s,
             period_s=self._engine.period_s,
@@ -212,22 +189,55 @@ class _Run:
         self._decision = decision
         self._period += 1
         if self._engine.shed == "queue" and decision.admit_rows is not None and decision.admit_rows < 0.0:
-            outstanding = float(self.state[0]["outstanding"])
+            outstanding = float(self.world.clock[0]["outstanding"])
             load = shed_from_queue_rows(decision.admit_rows, 1.0, outstanding)
-            salt = _seed(self._engine.seed, 2 + self._period)
-            kernel.remove(self.plant, self.rows, self.queues, self.state, salt, load)
+            kernel.remove(self.world, _seed(self._engine.seed, 2, self._period), load)
+
+    @property
+    def delays_s(self) -> npt.NDArray[np.float64]:
+        """Every row's delay, NaN where it was shed."""
+        rows = self.world.rows
+        return np.where(rows["fate"] == kernel.DONE, rows["left_s"] - rows["arrival_s"], np.nan)
 
 
-def _seed(seed: int, stream: int) -> np.uint64:
-    """Return 64 bits that differ for every seed and purpose."""
-    return np.uint64(np.random.SeedSequence([abs(seed), stream]).generate_state(1, np.uint64)[0])
-
-
-def _longer(queues: kernel.Queues) -> kernel.Queues:
-    """Return the same queues with room for twice as many rows, each moved to the front of its ring."""
-    m, room = queues.ring.shape
-    order = (queues.head[:, None] + np.arange(room)) & (room - 1)
-    ring = np.concatenate(
-        (np.take_along_axis(queues.ring, order, axis=1), np.zeros((m, room), np.int64)), axis=1
+def _world(engine: Engine, trace: Arrivals) -> kernel.World:
+    """Lay out the arrays of a run at second 0."""
+    network, base_s = engine.network, float(engine.cost.array[0])
+    rows = np.zeros(trace.total, kernel.ROW)
+    rows["arrival_s"] = trace.times(0, trace.total)
+    starts, readers = network.readers
+    operators = np.zeros(len(network), kernel.OPERATOR)
+    operators["cost_s"] = network.costs_s(base_s)
+    operators["selectivity"] = [operator.selectivity for operator in network.operators]
+    operators["downstream"] = network.downstream
+    operators["first_reader"], operators["last_reader"] = starts[:-1], starts[1:]
+    clock = np.zeros(1, kernel.CLOCK)
+    clock["cost_step_s"], clock["headroom"] = engine.cost.step_s, engine.headroom
+    clock["schedule"] = kernel.ROUND_ROBIN if engine.schedule == "round_robin" else kernel.FIFO
+    clock["seed"] = _seed(engine.seed, 0, 0)
+    clock["operator"] = -1
+    return kernel.World(
+        rows=rows,
+        operators=operators,
+        ring=np.zeros((len(network), 1024), np.int64),
+        entries=network.entries,
+        readers=readers,
+        relative_cost=engine.cost.array / base_s,
+        clock=clock,
     )
-    return kernel.Queues(ring, np.zeros(m, np.int64), queues.size)
+
+
+def _longer(world: kernel.World) -> kernel.World:
+    """Return the same world with room for twice as many rows in each queue, moved to the front of its ring."""
+    m, room = world.ring.shape
+    order = (world.operators["head"][:, None] + np.arange(room)) & (room - 1)
+    front = np.take_along_axis(world.ring, order, axis=1)
+    world.operators["head"] = 0
+    return world._replace(ring=np.concatenate((front, np.zeros((m, room), np.int64)), axis=1))
+
+
+@lru_cache(maxsize=4096)
+def _seed(seed: int, purpose: int, number: int) -> np.uint64:
+    """Return 64 bits that differ for every seed and purpose."""
+    words = [seed & _64_BITS, purpose, number & _64_BITS]
+    return np.uint64(np.random.SeedSequence(words).generate_state(1, np.uint64)[0])

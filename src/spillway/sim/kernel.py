@@ -38,57 +38,56 @@ ROUND_ROBIN: Final = 0
 FIFO: Final = 1
 
 
-class Plant(NamedTuple):
-    """What stays the same during a run (arrays of length n are per row, of length m per operator)."""
+class World(NamedTuple):
+    """The arrays of a run: tables of rows and operators, and what they refer to."""
 
-    arrival_s: npt.NDArray[np.float64]  # n
-    cost_s: npt.NDArray[np.float64]  # m: at a relative cost of 1
-    selectivity: npt.NDArray[np.float64]  # m
-    entries: npt.NDArray[np.int64]
-    reader_starts: npt.NDArray[np.int64]  # m + 1
-    readers: npt.NDArray[np.int64]
-    downstream: npt.NDArray[np.float64]  # m: work still to come, as a part of a row
+    rows: npt.NDArray[np.void]  # of ROW
+    operators: npt.NDArray[np.void]  # of OPERATOR
+    ring: npt.NDArray[np.int64]  # a queue of row numbers per operator; its length is a power of two
+    entries: npt.NDArray[np.int64]  # the operators that every row enters
+    readers: npt.NDArray[np.int64]  # who reads from an operator: see OPERATOR
     relative_cost: npt.NDArray[np.float64]  # per cost step
-    cost_step_s: float
-    headroom: float
-    schedule: int
-    seed: np.uint64
+    clock: npt.NDArray[np.void]  # one CLOCK
 
 
-class Rows(NamedTuple):
-    """What is known of each row."""
+ROW: Final = np.dtype(
+    [
+        ("arrival_s", "f8"),
+        ("left_s", "f8"),  # when its last piece left
+        ("pieces", "i8"),  # parts of the row that are somewhere in the network
+        ("fate", "i8"),
+    ]
+)
 
-    fate: npt.NDArray[np.int8]
-    pieces: npt.NDArray[np.int32]  # parts of the row that are somewhere in the network
-    left_s: npt.NDArray[np.float64]  # when its last piece left
-
-
-class Queues(NamedTuple):
-    """One ring of row numbers per operator."""
-
-    ring: npt.NDArray[np.int64]  # m x capacity, a power of two
-    head: npt.NDArray[np.int64]
-    size: npt.NDArray[np.int64]
-
-
-class Meters(NamedTuple):
-    """What the monitor counts, per operator; set to nothing at every period's start."""
-
-    read: npt.NDArray[np.int64]
-    passed: npt.NDArray[np.int64]
-    processor_s: npt.NDArray[np.float64]
-
+OPERATOR: Final = np.dtype(
+    [
+        ("cost_s", "f8"),  # at a relative cost of 1
+        ("selectivity", "f8"),
+        ("downstream", "f8"),  # work still to come for a row that waits here, as a part of a whole row's
+        ("first_reader", "i8"),  # its readers are readers[first_reader:last_reader]
+        ("last_reader", "i8"),
+        ("head", "i8"),  # its queue: where it begins in the ring, and how long it is
+        ("size", "i8"),
+        ("read", "i8"),  # what the monitor counts in a period
+        ("passed", "i8"),
+        ("processor_s", "f8"),
+    ]
+)
 
 CLOCK: Final = np.dtype(
     [
-        ("now_s", "f8"),
+        ("cost_step_s", "f8"),  # what the run was started with
+        ("headroom", "f8"),
+        ("schedule", "i8"),
+        ("seed", "u8"),
+        ("now_s", "f8"),  # where it stands
         ("next_row", "i8"),  # the next one to arrive
         ("outstanding", "i8"),
         ("turn", "i8"),  # where round robin goes on
         ("operator", "i8"),  # the one at work, or -1
         ("row", "i8"),  # its row
         ("ends_s", "f8"),  # when it will be done
-        ("arrived", "i8"),
+        ("arrived", "i8"),  # what the monitor counts in a period
         ("kept", "i8"),
         ("finished", "i8"),
         ("removed", "i8"),
@@ -97,7 +96,6 @@ CLOCK: Final = np.dtype(
         ("worst_delay_s", "f8"),
     ]
 )
-"""Where a run stands, and the current period's counts."""
 
 
 @kernel
@@ -115,76 +113,77 @@ def uniform(seed: np.uint64, row: int, place: int) -> float:
 
 
 @kernel
-def _push(queues: Queues, operator: int, row: int) -> bool:
-    """Queue the row; return whether the queue is now full."""
-    room = queues.ring.shape[1]
-    queues.ring[operator, (queues.head[operator] + queues.size[operator]) & (room - 1)] = row
-    queues.size[operator] += 1
-    return bool(queues.size[operator] == room)
+def _push(operators: Any, ring: Any, number: int, row: int) -> bool:
+    """Queue the row at an operator; return whether that queue is now full."""
+    room = ring.shape[1]
+    operator = operators[number]
+    ring[number, (operator.head + operator.size) & (room - 1)] = row
+    operator.size += 1
+    return bool(operator.size == room)
 
 
 @kernel
 def _arrive(
-    plant: Plant, rows: Rows, queues: Queues, clock: Any, salt: np.uint64, keep: float, limit: float
+    rows: Any, operators: Any, ring: Any, entries: Any, clock: Any, salt: np.uint64, keep: float, limit: float
 ) -> bool:
     """Admit or drop the next row to arrive; return whether a queue is now full."""
-    row = clock.next_row
+    number = clock.next_row
+    row = rows[number]
     clock.next_row += 1
     clock.arrived += 1
-    if uniform(salt, row, -1) >= keep or clock.outstanding + 1 > limit:
-        rows.fate[row] = DROPPED
+    if uniform(salt, number, -1) >= keep or clock.outstanding + 1 > limit:
+        row.fate = DROPPED
         return False
-    rows.fate[row] = INSIDE
-    rows.pieces[row] = plant.entries.size
+    row.fate = INSIDE
+    row.pieces = entries.size
     clock.kept += 1
     clock.outstanding += 1
     full = False
-    for entry in plant.entries:
-        full |= _push(queues, entry, row)
+    for entry in entries:
+        full |= _push(operators, ring, entry, number)
     return full
 
 
 @kernel
-def _pick(plant: Plant, queues: Queues, turn: int) -> int:
+def _pick(operators: Any, ring: Any, schedule: int, turn: int) -> int:
     """Return the operator to run next, or -1 where all queues are empty."""
-    m = plant.cost_s.size
-    if plant.schedule == ROUND_ROBIN:
+    m, room = ring.shape
+    if schedule == ROUND_ROBIN:
         for i in range(m):
-            operator = turn + i
-            if operator >= m:
-                operator -= m
-            if queues.size[operator] > 0:
-                return operator
+            number = turn + i
+            if number >= m:
+                number -= m
+            if operators[number].size > 0:
+                return number
         return -1
-    room = queues.ring.shape[1]
     best, oldest = -1, np.int64(0)
-    for operator in range(m - 1, -1, -1):  # of one row's pieces the one that has come furthest
-        if queues.size[operator] > 0:
-            row = queues.ring[operator, queues.head[operator] & (room - 1)]
+    for number in range(m - 1, -1, -1):  # of one row's pieces the one that has come furthest
+        if operators[number].size > 0:
+            row = ring[number, operators[number].head & (room - 1)]
             if best < 0 or row < oldest:
-                best, oldest = operator, row
+                best, oldest = number, row
     return best
 
 
 @kernel
-def _complete(plant: Plant, rows: Rows, queues: Queues, meters: Meters, clock: Any) -> bool:
+def _complete(rows: Any, operators: Any, ring: Any, readers: Any, clock: Any) -> bool:
     """Finish the firing that is under way; return whether a queue is now full."""
-    operator, row = clock.operator, clock.row
+    operator, row = operators[clock.operator], rows[clock.row]
     clock.now_s = clock.ends_s
-    clock.operator = -1
     full = False
-    if uniform(plant.seed, row, operator) < plant.selectivity[operator]:
-        meters.passed[operator] += 1
-        for i in range(plant.reader_starts[operator], plant.reader_starts[operator + 1]):
-            rows.pieces[row] += 1
-            full |= _push(queues, plant.readers[i], row)
-    rows.pieces[row] -= 1
-    if rows.pieces[row] == 0:
+    if uniform(clock.seed, clock.row, clock.operator) < operator.selectivity:
+        operator.passed += 1
+        for i in range(operator.first_reader, operator.last_reader):
+            row.pieces += 1
+            full |= _push(operators, ring, readers[i], clock.row)
+    clock.operator = -1
+    row.pieces -= 1
+    if row.pieces == 0:
         clock.outstanding -= 1
-        rows.left_s[row] = clock.now_s
-        if rows.fate[row] == INSIDE:
-            rows.fate[row] = DONE
-            delay = clock.now_s - plant.arrival_s[row]
+        row.left_s = clock.now_s
+        if row.fate == INSIDE:
+            row.fate = DONE
+            delay = clock.now_s - row.arrival_s
             clock.finished += 1
             clock.delay_sum_s += delay
             clock.worst_delay_s = max(clock.worst_delay_s, delay)
@@ -192,102 +191,108 @@ def _complete(plant: Plant, rows: Rows, queues: Queues, meters: Meters, clock: A
 
 
 @kernel
-def advance(
-    plant: Plant,
-    rows: Rows,
-    queues: Queues,
-    meters: Meters,
-    state: npt.NDArray[np.void],
+def _advance(
+    rows: Any,
+    operators: Any,
+    ring: Any,
+    entries: Any,
+    readers: Any,
+    relative_cost: Any,
+    clocks: Any,
     until_s: float,
     salt: np.uint64,
     keep: float,
     limit: float,
 ) -> int:
-    """Play the engine until ``until_s`` with a keep ratio and a bound on the rows outstanding."""
-    clock = state[0]
-    n = plant.arrival_s.size
-    room = queues.ring.shape[1]
-    last_step = plant.relative_cost.size - 1
+    """See :func:`advance`."""
+    clock = clocks[0]
+    m, room = ring.shape
+    last_step = relative_cost.size - 1
     while True:
         if clock.operator >= 0:
             horizon = min(clock.ends_s, until_s)
-            while clock.next_row < n and plant.arrival_s[clock.next_row] <= horizon:
-                if _arrive(plant, rows, queues, clock, salt, keep, limit):
+            while clock.next_row < rows.size and rows[clock.next_row].arrival_s <= horizon:
+                if _arrive(rows, operators, ring, entries, clock, salt, keep, limit):
                     return QUEUE_FULL
             clock.busy_s += horizon - clock.now_s
             clock.now_s = horizon
             if clock.ends_s > until_s:
                 return ON_TIME
-            if _complete(plant, rows, queues, meters, clock):
+            if _complete(rows, operators, ring, readers, clock):
                 return QUEUE_FULL
-        operator = _pick(plant, queues, clock.turn)
-        if operator < 0:  # idle until a row comes
-            if clock.next_row >= n or plant.arrival_s[clock.next_row] > until_s:
+        number = _pick(operators, ring, clock.schedule, clock.turn)
+        if number < 0:  # idle until a row comes
+            if clock.next_row >= rows.size or rows[clock.next_row].arrival_s > until_s:
                 clock.now_s = max(clock.now_s, until_s)
                 return ON_TIME
-            clock.now_s = max(clock.now_s, plant.arrival_s[clock.next_row])
-            if _arrive(plant, rows, queues, clock, salt, keep, limit):
+            clock.now_s = max(clock.now_s, rows[clock.next_row].arrival_s)
+            if _arrive(rows, operators, ring, entries, clock, salt, keep, limit):
                 return QUEUE_FULL
             continue
-        row = queues.ring[operator, queues.head[operator] & (room - 1)]
-        queues.head[operator] += 1
-        queues.size[operator] -= 1
-        step = min(int(clock.now_s / plant.cost_step_s), last_step)
-        cost_s = plant.cost_s[operator] * plant.relative_cost[step]
-        meters.read[operator] += 1
-        meters.processor_s[operator] += cost_s
-        clock.operator = operator
-        clock.row = row
-        clock.ends_s = clock.now_s + cost_s / plant.headroom
-        clock.turn = operator + 1 if operator + 1 < plant.cost_s.size else 0
+        operator = operators[number]
+        clock.operator = number
+        clock.row = ring[number, operator.head & (room - 1)]
+        operator.head += 1
+        operator.size -= 1
+        step = min(int(clock.now_s / clock.cost_step_s), last_step)
+        cost_s = operator.cost_s * relative_cost[step]
+        operator.read += 1
+        operator.processor_s += cost_s
+        clock.ends_s = clock.now_s + cost_s / clock.headroom
+        clock.turn = number + 1 if number + 1 < m else 0
 
 
 @kernel
-def remove(
-    plant: Plant,
-    rows: Rows,
-    queues: Queues,
-    state: npt.NDArray[np.void],
-    salt: np.uint64,
-    load_rows: float,
-) -> None:
-    """Take pieces out of the queues, at random places, until their work amounts to ``load_rows`` rows.
-
-    A row that lost a piece counts as lost, although its other pieces, if it has any, are processed.
-    """
-    clock = state[0]
-    m, room = queues.ring.shape
-    waiting = queues.size.sum()
-    operators = np.empty(waiting, np.int64)
-    places = np.empty(waiting, np.int64)
+def _remove(rows: Any, operators: Any, ring: Any, clocks: Any, salt: np.uint64, load_rows: float) -> None:
+    """See :func:`remove`."""
+    clock = clocks[0]
+    m, room = ring.shape
+    waiting = 0
+    for number in range(m):
+        waiting += operators[number].size
+    places = np.empty((waiting, 2), np.int64)
     found = 0
-    for operator in range(m):
-        for i in range(queues.size[operator]):
-            operators[found] = operator
-            places[found] = (queues.head[operator] + i) & (room - 1)
+    for number in range(m):
+        for i in range(operators[number].size):
+            places[found, 0] = number
+            places[found, 1] = (operators[number].head + i) & (room - 1)
             found += 1
     gone = 0.0
     for i in range(waiting):
         if gone >= load_rows:
             break
         j = i + int(uniform(salt, i, -2) * (waiting - i))
-        operators[i], operators[j] = operators[j], operators[i]
-        places[i], places[j] = places[j], places[i]
-        row = queues.ring[operators[i], places[i]]
-        queues.ring[operators[i], places[i]] = -1
-        gone += plant.downstream[operators[i]]
-        if rows.fate[row] == INSIDE:
-            rows.fate[row] = REMOVED
+        number, place = places[j, 0], places[j, 1]
+        places[j] = places[i]
+        row = rows[ring[number, place]]
+        ring[number, place] = -1
+        gone += operators[number].downstream
+        if row.fate == INSIDE:
+            row.fate = REMOVED
             clock.removed += 1
-        rows.pieces[row] -= 1
-        if rows.pieces[row] == 0:
+        row.pieces -= 1
+        if row.pieces == 0:
             clock.outstanding -= 1
-            rows.left_s[row] = clock.now_s
-    for operator in range(m):
+            row.left_s = clock.now_s
+    for number in range(m):
+        operator = operators[number]
         kept = 0
-        for i in range(queues.size[operator]):
-            row = queues.ring[operator, (queues.head[operator] + i) & (room - 1)]
-            if row >= 0:
-                queues.ring[operator, (queues.head[operator] + kept) & (room - 1)] = row
+        for i in range(operator.size):
+            row_number = ring[number, (operator.head + i) & (room - 1)]
+            if row_number >= 0:
+                ring[number, (operator.head + kept) & (room - 1)] = row_number
                 kept += 1
-        queues.size[operator] = kept
+        operator.size = kept
+
+
+def advance(world: World, until_s: float, salt: np.uint64, keep: float, limit: float) -> int:
+    """Play the engine until ``until_s`` with a keep ratio and a bound on the rows outstanding."""
+    return _advance(*world, until_s, salt, keep, limit)
+
+
+def remove(world: World, salt: np.uint64, load_rows: float) -> None:
+    """Take pieces out of the queues, at random places, until their work amounts to ``load_rows`` rows.
+
+    A row that lost a piece counts as lost, although its other pieces, if it has any, are processed.
+    """
+    _remove(world.rows, world.operators, world.ring, world.clock, salt, load_rows)

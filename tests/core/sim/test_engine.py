@@ -80,7 +80,7 @@ def test_the_compiled_engine_does_what_the_slow_one_does(network, gaps, limit, s
         headroom=0.9,
         schedule=schedule,
         limit=limit,
-        seed=_seed(seed, 0),
+        seed=_seed(seed, 0, 0),
     )
     np.testing.assert_allclose(fast.delay_s, slow, rtol=1e-9, atol=1e-9)
 

@@ -1,0 +1,145 @@
+"""The suite: every controller on every case, the headline metrics, and the paper's figures.
+
+================================== ==================================================================================
+metric                             geometric mean over the cases of
+================================== ==================================================================================
+acc_violation.aurora_over_ctrl     AURORA's accumulated violation over CTRL's
+acc_violation.baseline_over_ctrl   BASELINE's over CTRL's
+acc_violation.ctrl_over_deadline   CTRL's over DEADLINE's
+late_tuples.ctrl_over_deadline     the same of late rows
+overshoot.ctrl_over_deadline       the same of the longest violation
+loss.deadline_over_minimum         DEADLINE's loss over the least possible one
+loss.aurora_over_ctrl              AURORA's loss over CTRL's
+step_us.deadline                   the median time of one step of DEADLINE, in microseconds
+sim.seconds_per_second             simulated seconds per second of wall clock, all runs together (no mean)
+================================== ==================================================================================
+
+Ratios have floors (:data:`~spillway.bench.control.runs.FLOORS`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from spillway.bench.control.comparison import figure_12, figure_15, figure_16
+from spillway.bench.control.identification import figure_5, figure_6, figure_7
+from spillway.bench.control.robustness import figure_17, figure_18, figure_19
+from spillway.bench.control.runs import (
+    FLOORS,
+    HEADROOM,
+    PERIOD_S,
+    TARGET_S,
+    geometric_mean,
+    metric_ratio,
+    minimum,
+    play,
+    ratio,
+)
+from spillway.bench.control.workload import DURATION_S, LOADS, Case, Workload, mean_rate, workload
+from spillway.bench.results import Figure, Results, commit_id
+from spillway.bench.suites import Request
+from spillway.replay.loaders import data_dir
+
+CONTROLLERS = ("ctrl", "baseline", "aurora", "deadline")
+
+
+def run(request: Request) -> Results:
+    """Run the suite."""
+    start = time.perf_counter()
+    work = workload(quick=request.quick)
+    out = request.out
+    drawings: dict[str, Callable[[], Figure]] = {
+        "5": lambda: figure_5(out),
+        "6": lambda: figure_6(out),
+        "7": lambda: figure_7(out),
+        "12": lambda: figure_12(work, out),
+        "15": lambda: figure_15(work, out),
+        "16": lambda: figure_16(work, out),
+        "17": lambda: figure_17(out, seeds=1 if request.quick else 5),
+        "18": lambda: figure_18(work, out),
+        "19": lambda: figure_19(work, out),
+    }
+    total = len(work.cases) + len(drawings)
+    for number, case in enumerate(work.cases):
+        request.tell(case.name, number, total)
+        for name in CONTROLLERS:
+            play(case, name)
+    figures: dict[str, Figure] = {}
+    for number, (name, draw) in enumerate(drawings.items()):
+        request.tell(f"figure {name}", len(work.cases) + number, total)
+        figures[name] = draw()
+    request.tell("done", total, total)
+    return Results(
+        suite="control",
+        metrics=headline(work.cases),
+        figures=figures,
+        config=_config(work, quick=request.quick),
+        commit=commit_id(),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def headline(cases: tuple[Case, ...]) -> dict[str, float]:
+    """Return the metrics of the module's table."""
+
+    def mean(field: str, above: str, below: str) -> float:
+        return geometric_mean(metric_ratio(case, field, above, below) for case in cases)
+
+    runs = [play(case, name) for case in cases for name in CONTROLLERS]
+    return {
+        "acc_violation.aurora_over_ctrl": mean("acc_violation_s", "aurora", "ctrl"),
+        "acc_violation.baseline_over_ctrl": mean("acc_violation_s", "baseline", "ctrl"),
+        "acc_violation.ctrl_over_deadline": mean("acc_violation_s", "ctrl", "deadline"),
+        "late_tuples.ctrl_over_deadline": mean("late_rows", "ctrl", "deadline"),
+        "overshoot.ctrl_over_deadline": mean("overshoot_s", "ctrl", "deadline"),
+        "loss.deadline_over_minimum": geometric_mean(
+            ratio("loss_ratio", play(case, "deadline").metrics.loss_ratio, minimum(case).loss_ratio)
+            for case in cases
+        ),
+        "loss.aurora_over_ctrl": mean("loss_ratio", "aurora", "ctrl"),
+        "step_us.deadline": 1e6 * geometric_mean(play(case, "deadline").step_s for case in cases),
+        "sim.seconds_per_second": sum(one.simulated_s for one in runs) / sum(one.wall_s for one in runs),
+    }
+
+
+def _config(work: Workload, *, quick: bool) -> dict[str, Any]:
+    recorded = len(work.of("recorded"))
+    return {
+        "quick": quick,
+        "target_delay_s": TARGET_S,
+        "period_s": PERIOD_S,
+        "headroom": HEADROOM,
+        "duration_s": DURATION_S,
+        "loads": LOADS,
+        "floors": FLOORS,
+        "recorded": f"{recorded} spans" if recorded else _absent(work),
+        "unusable_files": work.unusable,
+        "cases": {case.name: _case(case) for case in work.cases},
+    }
+
+
+def _absent(work: Workload) -> str:
+    if work.unusable:
+        return "absent: no file of arrivals in the data folder could be used"
+    where = "no data folder" if data_dir() is None else "no arrivals/*.parquet in the data folder"
+    return f"absent: {where}; set SPILLWAY_DATA to include recorded arrivals"
+
+
+def _case(case: Case) -> dict[str, Any]:
+    metrics = {name: play(case, name).metrics for name in CONTROLLERS}
+    return {
+        "rows": case.trace.total,
+        "mean_rows_per_s": mean_rate(case.trace),
+        "least_loss_ratio": minimum(case).loss_ratio,
+        **{
+            name: {
+                "acc_violation_s": found.acc_violation_s,
+                "late_rows": found.late_rows,
+                "overshoot_s": found.overshoot_s,
+                "loss_ratio": found.loss_ratio,
+            }
+            for name, found in metrics.items()
+        },
+    }

@@ -1,0 +1,100 @@
+"""``spillway bench SUITE``: run a paper's experiments and say what came out."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add(commands: Any) -> None:
+    """Add the subcommand to the command line."""
+    parser = commands.add_parser(
+        "bench",
+        help="reproduce a paper's figures",
+        description="Run a benchmark suite: the metrics, and each of the paper's figures beside ours.",
+    )
+    parser.add_argument("suite", metavar="SUITE", help="control, windows, groups, join, cep or spark")
+    parser.add_argument("--quick", action="store_true", help="a smaller run, at most a minute on two cores")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write metrics and figures to this file")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="draw the figures into this folder")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the suite, show its results and write what was asked for."""
+    from rich.console import Console
+
+    from spillway.bench import Request, suite
+
+    console = Console()
+    chosen = suite(options.suite)
+    with progress_bar(console) as tell:
+        results = chosen(Request(quick=options.quick, out=options.out, tell=tell))
+    if options.json is not None:
+        results.write(options.json)
+    show(console, results)
+    for what, path in (("results", options.json), ("plots", options.out)):
+        if path is not None:
+            console.print(f"{what}: {path}", highlight=False)
+    return 0
+
+
+class progress_bar:  # noqa: N801
+    """A progress bar that a suite can tell where it is; silent where nobody watches."""
+
+    def __init__(self, console: Any) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._bar = Progress(
+            TextColumn("{task.description}", style="dim"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+
+    def __enter__(self) -> Any:
+        self._bar.__enter__()
+        task = self._bar.add_task("starting", total=None)
+
+        def tell(what: str, done: int, total: int) -> None:
+            self._bar.update(task, description=f"{what:<40.40}", completed=done, total=total)
+
+        return tell
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.__exit__(None, None, None)
+
+
+def show(console: Any, results: Any) -> None:
+    """Print metrics and figures."""
+    from rich.table import Table
+
+    metrics = Table(
+        "metric", box=None, pad_edge=False, title=f"{results.suite}: metrics", title_justify="left"
+    )
+    metrics.add_column("value", justify="right")
+    for name, value in results.metrics.items():
+        metrics.add_row(name, f"{value:,.4g}")
+    console.print(metrics, highlight=False)
+    figures = Table(
+        "figure",
+        "shape",
+        "paper",
+        "here",
+        title=f"{results.suite}: figures",
+        title_justify="left",
+        show_lines=True,
+    )
+    for name, figure in results.figures.items():
+        figures.add_row(name, "holds" if figure.holds else "differs", figure.paper, figure.ours)
+    if results.figures:
+        console.print(figures, highlight=False)
+    if recorded := results.config.get("recorded"):
+        console.print(f"recorded arrivals: {recorded}", highlight=False)
+    for file, reason in results.config.get("unusable_files", {}).items():
+        console.print(f"not used: {file}: {reason}", highlight=False)
+    console.print(f"{results.seconds:.1f} s, commit {results.commit or 'unknown'}", highlight=False)
