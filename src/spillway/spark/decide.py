@@ -6,8 +6,9 @@ offset log; the result is written down before it is used, so a replay is told th
 
     n      rows that reach the shedder: units of this batch x rows per unit (offsets.py), else the rate x the wait
     w      how long the oldest row has waited already: the time between the cuts of this batch and the one before
-    L      the controller's limit, at most what still fits: (y_d - w - fixed) / c, but never under L / 4,
-           because rows that are late already are no reason to drop the fresh ones behind them
+    L      the controller's limit, and at most what still fits: (y_d - w - fixed) / c, but never under L / 4.
+           Where nothing fits any more the oldest rows are late whatever is done, which is no reason to drop the
+           fresh ones behind them: then the controller's limit holds
     keep   Decision.keep_ratio_for(n) with that limit
 """
 
@@ -85,6 +86,7 @@ class BatchDecision:
     expected_rows: float | None = None
     rows_known: bool = False
     waited_s: float | None = None
+    cut_s: float | None = None
     limit_rows: float | None = None
     after_batch: int | None = None
 
@@ -93,6 +95,10 @@ class BatchDecision:
         record = {name: getattr(self, name) for name in self.__slots__}
         record["cuts"] = [cut.to_dict() for cut in self.cuts]
         return json.dumps({"version": VERSION, **record}, allow_nan=False)
+
+    def is_for(self, size: BatchSize) -> bool:
+        """Return whether this was decided for the batch that was cut then, not for one whose log was lost."""
+        return self.cut_s is None or size.cut_s is None or self.cut_s == size.cut_s
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -131,6 +137,7 @@ def decide(published: Published, batch: int, size: BatchSize) -> BatchDecision:
         expected_rows=rows,
         rows_known=known,
         waited_s=size.waited_s,
+        cut_s=size.cut_s,
         limit_rows=limit,
         after_batch=published.after_batch,
     )
@@ -151,5 +158,7 @@ def _limit(published: Published, waited_s: float | None) -> float | None:
     limit, target = published.decision.queue_limit_rows, published.decision.target_delay_s
     if limit is None or target is None or waited_s is None or not published.cost_s:
         return limit
-    fits = (target - waited_s - published.fixed_s) / published.cost_s
-    return min(limit, max(fits, limit / 4))
+    left_s = target - waited_s - published.fixed_s
+    if left_s <= 0.0:
+        return limit
+    return min(limit, max(left_s / published.cost_s, limit / 4))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["enforce", "observe"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
+_PATIENCE_S = 5.0
 _alive: dict[Path, Spillway] = {}
 
 
@@ -80,9 +81,11 @@ class Spillway:
         self._folder = Folder(root)
         self._lease = Lease(self._folder)
         problem = self._take_lease()
+        self._closed = False
         self._observations: list[str] = []
         self._spark: SparkSession | None = None
-        self._loop = Loop(name, make, self._folder, mode=mode)
+        finished = root / "decisions" if self._checkpoint is None else self._checkpoint / "commits"
+        self._loop = Loop(name, make, self._folder, mode=mode, finished=Folder(finished))
         if problem is not None:
             self._loop.note(problem)
         self._listener = LoopListener(self._loop, lambda: self._observations)
@@ -109,6 +112,8 @@ class Spillway:
         weight   the name of the column that is added: one over the row's chance of being kept
         ======== ==========================================================================================
         """
+        if self._closed:
+            raise SpillwayError(f"this Spillway {self.name!r} is closed.", hint="make a new one")
         plan = TuplePlan.check(
             df, utility=utility, never=never, floor=floor, key=key, weight=weight, arrival=self._arrival
         )
@@ -119,6 +124,10 @@ class Spillway:
         checkpoint = None if self._checkpoint is None else str(self._checkpoint)
         control_row = ControlRow(str(self._folder.root), checkpoint, stage)
         return plan.build(control_row, observation, enforce=self.mode == "enforce")
+
+    def wait_for_batch(self, batch: int, limit_s: float = 60.0) -> bool:
+        """Wait until a batch has finished and been taken in; return whether it was, within the limit."""
+        return self._loop.wait_for(batch, limit_s)
 
     def retarget(self, target_delay: Duration) -> None:
         """Change the target while the query runs."""
@@ -138,13 +147,16 @@ class Spillway:
 
     def history(self) -> pa.Table:
         """Return every sample and decision, also those before a restart; one row per finished batch."""
+        self._hear_out()
         return self._loop.history.table()
 
     def close(self) -> None:
         """Stop listening and give the checkpoint free; a query that still runs goes on with the last decision."""
         if self._spark is not None:
+            self._hear_out()
             self._spark.streams.removeListener(self._listener)
             self._spark = None
+        self._closed = True
         self._lease.give_back()
         if _alive.get(self._folder.root) is self:
             del _alive[self._folder.root]
@@ -192,6 +204,14 @@ class Spillway:
             return f"the checkpoint could not be locked against a second query: {error}"
         _alive[self._folder.root] = self
         return None
+
+    def _hear_out(self) -> None:
+        """Wait for the events of a query that has ended: they come a little later than its end."""
+        if self._spark is None:
+            return
+        active = {str(query.id) for query in self._spark.streams.active}
+        if not active or (self._loop.query is not None and self._loop.query not in active):
+            self._loop.wait_for_the_rest(_PATIENCE_S)
 
     def _listen(self, spark: SparkSession) -> None:
         if self._spark is None:

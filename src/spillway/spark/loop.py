@@ -20,8 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spillway.core.control import Controller, Sample
-from spillway.core.control.batch_cost import CostModel, CostModelConfig, Costs
+from spillway.core.control import Controller, CostModel, CostModelConfig, Costs, Sample
 from spillway.errors import SpillwayError
 from spillway.spark.decide import BatchDecision, Published, Stage
 from spillway.spark.history import Entry, History
@@ -43,7 +42,8 @@ class Loop:
     """Turns reports into published decisions.
 
     ``make_controller`` builds the controller from a saved state or afresh; a state that does not fit (another
-    controller, another version) is set aside and noted.
+    controller, another version) is set aside and noted. ``finished`` has a file for each finished batch: Spark's
+    commit log, or where that is not known the decisions.
     """
 
     def __init__(
@@ -53,14 +53,20 @@ class Loop:
         folder: Folder,
         *,
         mode: str,
+        finished: Folder,
     ) -> None:
         self._lock = threading.RLock()
+        self._taken = threading.Condition(self._lock)
         self._folder = folder
         self._mode = mode
         self._problems: deque[str] = deque(maxlen=20)
         self._make_controller = make_controller
         self._stages: list[Stage] = []
         self._run: str | None = None
+        self._finished = finished
+        self._last_batch = self._newest()
+        self._ended = False
+        self._query: str | None = None
         self._last_end_s: float | None = None
         self.history = History(folder, self.note)
         self._seed = zlib.crc32(name.encode())
@@ -95,6 +101,12 @@ class Loop:
             return list(self._problems)
 
     @property
+    def query(self) -> str | None:
+        """The id of the query that was heard last."""
+        with self._lock:
+            return self._query
+
+    @property
     def running(self) -> bool:
         """Whether a query that uses this loop has been seen and not yet seen to end."""
         with self._lock:
@@ -120,6 +132,8 @@ class Loop:
         with self._lock:
             if self._run == run:
                 self._run = None
+                self._ended = True
+                self._taken.notify_all()
 
     def take(self, report: BatchReport) -> None:
         """Take in a finished batch; never raises."""
@@ -128,8 +142,32 @@ class Loop:
                 self._take(report)
             except Exception as error:  # the query must not suffer from its observer
                 self.note(f"batch {report.batch} was not taken in: {error!r}")
+            self._last_batch = report.batch
+            self._ended = False
+            self._taken.notify_all()
+
+    def wait_for_the_rest(self, limit_s: float) -> None:
+        """Wait until all finished batches have been taken in, after their query has ended."""
+        newest = self._newest()
+        with self._lock:
+            self._taken.wait_for(lambda: self._ended or self._last_batch >= newest, limit_s)
+            self._last_batch = max(
+                self._last_batch, newest
+            )  # what has not come by now is not waited for again
+
+    def wait_for(self, batch: int, limit_s: float) -> bool:
+        """Wait until a batch has been taken in; return whether it was, within the limit."""
+        with self._lock:
+            return self._taken.wait_for(lambda: self._last_batch >= batch, limit_s)
+
+    def _newest(self) -> int:
+        try:
+            return max((int(name.split(".")[0]) for name in self._finished.names("")), default=-1)
+        except (OSError, ValueError):
+            return -1
 
     def _take(self, report: BatchReport) -> None:
+        self._query = report.query
         warm = report.run == self._run
         self._run = report.run
         for stage in report.stages:

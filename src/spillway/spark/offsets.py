@@ -36,11 +36,15 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class BatchSize:
-    """What the offset log says of a batch before it runs; None where it cannot be known."""
+    """What the offset log says of a batch before it runs; None where it cannot be known.
+
+    ``cut_s`` is when the batch was cut, which tells it from another batch of the same number.
+    """
 
     units: float | None = None
     counts_rows: bool = False
     waited_s: float | None = None
+    cut_s: float | None = None
 
 
 def size_of(checkpoint: Path, batch: int) -> BatchSize:
@@ -55,8 +59,8 @@ def size_of(checkpoint: Path, batch: int) -> BatchSize:
     if batch > 0 and started is None:
         start = None
     if end is None or start is None:
-        return BatchSize(waited_s=waited_s)
-    return BatchSize(max(0.0, end.units - start.units), end.counts_rows, waited_s)
+        return BatchSize(waited_s=waited_s, cut_s=ended[0])
+    return BatchSize(max(0.0, end.units - start.units), end.counts_rows, waited_s, ended[0])
 
 
 def position(offsets: list[Any]) -> Position | None:

@@ -3,7 +3,8 @@
 The control row is a static DataFrame of one row whose content is read by a task. Spark evaluates it afresh in
 every micro-batch and broadcasts it; the drop itself is a native filter. The task knows its batch, looks for
 ``decisions/b.json``, and if there is none makes the decision and writes it there first. Whoever comes second (a
-retried task, a second shedding stage, a replay after a crash) finds it there and is told the same.
+retried task, a second shedding stage, a replay after a crash) finds it there and is told the same. A decision
+for another batch of that number (the offset log was lost, or cleared by hand) is not used.
 
 Never fatal: where the folder cannot be read or written, the row says "keep everything" with a note that comes
 back to the loop as a metric. Nothing is dropped that is not written down. One thing is refused: a query that
@@ -72,13 +73,17 @@ class ControlRow:
         folder = Folder(Path(self.folder))
         name = f"decisions/{batch}.json"
         try:
+            size = self._size(batch)
             written = folder.read(name)
-            if written is None:
-                made = decide(read_published(folder), batch, self._size(batch))
-                if folder.write_once(name, made.to_json()):
-                    return made, ""
-                written = folder.read(name) or ""
-            return BatchDecision.from_json(written), ""
+            if written is not None:
+                found = BatchDecision.from_json(written)
+                if found.is_for(size):
+                    return found, ""
+                folder.remove(name)
+            made = decide(read_published(folder), batch, size)
+            if folder.write_once(name, made.to_json()):
+                return made, ""
+            return BatchDecision.from_json(folder.read(name) or ""), ""
         except (OSError, SpillwayError, UnicodeDecodeError) as error:
             return None, f"nothing shed: {error}"
 

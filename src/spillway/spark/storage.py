@@ -98,7 +98,7 @@ class Folder:
         """Return the names of the whole files in a folder."""
         try:
             return [name for name in os.listdir(self.root / folder) if not name.startswith(".")]
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
 
     def _temporary(self, name: str, text: str) -> Path:

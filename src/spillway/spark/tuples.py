@@ -96,7 +96,7 @@ class TuplePlan:
         else:
             u = self.utility.cast("double")
             lowest = F.lit(float("-inf"))
-            df = df.withColumn(f"{PREFIX}u", F.when(u.isNull() | F.isnan(u), lowest).otherwise(u))
+            df = df.withColumn(f"{PREFIX}u", F.when(_missing(u), lowest).otherwise(u))
             limit = self._by_side(F.lit(2**63 - 1), c["at_limit"], c["below_limit"])
         df = df.withColumn(
             f"{PREFIX}keep", F.col(f"{PREFIX}protected") | (F.xxhash64(*self.key, c["salt"]) <= limit)
@@ -144,9 +144,13 @@ class TuplePlan:
             ordinary = F.when(~F.col(f"{PREFIX}protected"), u)
             metrics += [
                 F.percentile_approx(ordinary, list(GRID), _SKETCH_ACCURACY).alias("quantiles"),
-                F.count_if(u == F.lit(float("-inf"))).alias("utility_missing"),
+                F.count_if(_missing(self.utility.cast("double"))).alias("utility_missing"),
             ]
         return metrics
+
+
+def _missing(utility: Column) -> Column:
+    return utility.isNull() | F.isnan(utility)
 
 
 def _has_weight(df: DataFrame, weight: str) -> bool:

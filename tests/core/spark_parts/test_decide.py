@@ -43,8 +43,10 @@ def test_rows_that_waited_long_leave_less_time_for_their_batch() -> None:
     published = Published(decision=LIMITED.decision, cost_s=0.002, fixed_s=0.2)
     size = BatchSize(1000.0, counts_rows=True, waited_s=1.0)
     assert decide(published, 1, size).limit_rows == pytest.approx(400.0)
+    tight = BatchSize(1000.0, counts_rows=True, waited_s=1.75)
+    assert decide(published, 1, tight).limit_rows == pytest.approx(125.0), "a quarter is always kept"
     late = BatchSize(1000.0, counts_rows=True, waited_s=60.0)
-    assert decide(published, 1, late).limit_rows == pytest.approx(125.0), "fresh rows still get their part"
+    assert decide(published, 1, late).limit_rows == 500.0, "what is late already does not cost the fresh rows"
 
 
 def test_two_stages_share_one_decision() -> None:

@@ -21,12 +21,12 @@ def write_log(checkpoint: Path, batch: int, at_ms: int, *offsets: object) -> Non
 def test_rows_and_wait_of_a_later_batch(tmp_path: Path) -> None:
     write_log(tmp_path, 3, 10_000, {"rows": 100, "epoch": 5.0})
     write_log(tmp_path, 4, 11_500, {"rows": 1300, "epoch": 5.0})
-    assert size_of(tmp_path, 4) == BatchSize(1200.0, counts_rows=True, waited_s=1.5)
+    assert size_of(tmp_path, 4) == BatchSize(1200.0, counts_rows=True, waited_s=1.5, cut_s=11.5)
 
 
 def test_the_first_batch_counts_from_zero(tmp_path: Path) -> None:
     write_log(tmp_path, 0, 10_000, {"rows": 100})
-    assert size_of(tmp_path, 0) == BatchSize(100.0, counts_rows=True, waited_s=None)
+    assert size_of(tmp_path, 0) == BatchSize(100.0, counts_rows=True, waited_s=None, cut_s=10.0)
 
 
 def test_the_first_batch_of_kafka_counts_from_where_it_began(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_several_sources_add_up_and_one_uncountable_spoils_it(tmp_path: Path) ->
 
 def test_a_missing_predecessor_leaves_the_size_unknown(tmp_path: Path) -> None:
     write_log(tmp_path, 7, 1000, {"rows": 10})
-    assert size_of(tmp_path, 7) == BatchSize()
+    assert size_of(tmp_path, 7) == BatchSize(cut_s=1.0)
 
 
 def test_a_clock_that_jumped_back_gives_no_negative_wait(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ class _Json:
 def _check(owner: str, name: str, value: Any, low: float, high: float, *, optional: bool = False) -> None:
     if value is None and optional:
         return
-    number = isinstance(value, int | float) and not isinstance(value, bool) or hasattr(value, "__float__")
+    number = (isinstance(value, int | float) and not isinstance(value, bool)) or hasattr(value, "__float__")
     if not number or not math.isfinite(value) or not low <= value <= high:
         bound = f"a finite number >= {low:g}" if high == math.inf else f"a number from {low:g} to {high:g}"
         raise invalid(f"{owner}.{name}", value, bound + (" or None" if optional else ""))
