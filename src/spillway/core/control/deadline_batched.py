@@ -18,8 +18,10 @@ cautious c' (:mod:`~spillway.core.control.learned_cost`).
 =================  ==========================================================================================
 bound              rule
 =================  ==========================================================================================
-cold start         before the cost is known, a row is taken to cost ``cold_cost_s``, or what the time of the
-                   last batch comes to per row if that is more
+cold start         before the cost is known, a row is taken to cost ``cold_cost_s``
+overrun            after a batch that took half as long again as it may, or whose cost is not yet known, c' is
+                   at least what that batch took per row, for one decision: an estimator that is not led
+                   astray by one bad batch needs a second to believe in a jump, and each may be a long one
 slow start         a batch may be at most ``growth`` times the largest one kept within the last 30 that had
                    rows, or a twentieth of what the cold start would allow: a cost that was underestimated
                    on small batches cannot let a huge one in. In a burst the bound grows with every batch
@@ -64,6 +66,7 @@ _RECENT_BATCHES = 30
 _COLD_ERROR = 20.0  # how many times dearer than the cold cost a row may well be
 _LEAST_ROOM = 0.1  # of the batch time: rows get this much however long a batch takes without them
 _LEAST_CORRECTION = 0.25
+_OVERRUN, _MOST_OVERRUN = 1.5, 16.0
 _SHRINK, _LEAK = 0.85, 0.05
 
 
@@ -98,11 +101,11 @@ class BatchedDeadline(BaseController):
         if sample.cost_s is not None and (n > 0.0 or state.fixed_s == 0.0):
             state.fixed_s, state.skip_s = min(sample.fixed_s, MOST_COST_S), min(sample.skip_s, MOST_COST_S)
 
-        cold = config.cold_cost_s or 10e-6
-        if state.cost_s is None and sample.busy_s is not None and k > 0.0:
-            cold = min(max(cold, sample.busy_s / k), MOST_COST_S)
-        c, F, s = state.cautious_s(cold, _SPREADS), state.fixed_s, state.skip_s
         t = (0.5 - (0.07 if config.margin is None else config.margin)) * y_d
+        cold = config.cold_cost_s or 10e-6
+        c, F, s = state.cautious_s(cold, _SPREADS), state.fixed_s, state.skip_s
+        if sample.busy_s is not None and k > 0.0 and (state.cost_s is None or sample.busy_s > _OVERRUN * t):
+            c = min(max(c, (sample.busy_s - F - s * max(n - k, 0.0)) / k), _MOST_OVERRUN * c)
         room = max(t - F, _LEAST_ROOM * t)
         self._correct(sample, fits=F + s * max(n - k, 0.0) + c * k <= 1.1 * t, rows=k)
         by_model = room / c

@@ -7,15 +7,14 @@ The time of a batch with n rows of which k are kept is modelled as
 Only busy, n and k are measured. The estimator keeps the last ``memory_batches`` of them. After each batch it
 
 1. looks for a jump. The deviation of a batch is what it took more or less than the last estimates say, per
-kept
-   row; the median over the last three or the last five, whichever is more, is what c has changed by. Two dear
-   batches of three raise it, one does not (a garbage collection); three cheap ones of five lower it. If c has
-   changed by half or more, the batches from before the jump are forgotten;
+   kept row; the median over the last three or the last five, whichever is more, is what c has changed by, each
+   batch counting by the share that rows have in its time. Two dear batches of three raise it, one does not (a
+   garbage collection); three cheap ones of five lower it. If that changes what the last batches should have
+   taken by a quarter, those from before are forgotten;
 2. solves for F, s and c by weighted least squares on relative errors, with weights that fade by 7 % a batch
-and
-   are cut for outliers, and with a pull towards what is believed (a ridge, below);
+   and are cut for outliers, and with a pull towards what is believed (a ridge, see below);
 3. moves c by the median deviation from that solution, which follows a drifting cost faster than the weights
-fade.
+   fade.
 
 **What the data cannot say.** Batches of one size say nothing about how F and c share their time, small ones
 say nothing about c, and without any drop there is nothing on s. So the three are pulled towards what is
@@ -29,9 +28,9 @@ A deviation counts for c only as far as rows make up the batch's time (in full f
 the batch's time are taken as noise. So small batches do not make rows look absurdly dear, and large ones do
 not make them look free.
 
-**Bounds.** F is at most what the smallest batches in memory take; s at most c; c never zero. A batch
-without rows tells about F only. A batch that is not ``warm`` (the first of a run, several times slower than
-the rest) and one with a nonsensical measurement are left out.
+**Bounds.** F is at most what the smallest batches in memory take; s at most c; c never zero. A batch without
+rows tells about F only. A batch that is not ``warm`` (the first of a run, several times slower than the rest)
+and one with a nonsensical measurement are left out.
 
 =======  ==========================================================
 symbol   meaning
@@ -63,12 +62,14 @@ from spillway.core.control.checks import require_number, require_whole
 from spillway.core.control.model import MOST_COST_S, MOST_ROWS
 from spillway.core.control.state import from_snapshot, to_snapshot
 
-_FADE = 0.93
+Array = NDArray[np.float64]
+
+_FADE = 0.93  # of a batch's weight, for every batch that follows
 _NOISE = 0.1  # of a batch's time
 _REACH = 10.0  # the cost moves by no more than this factor in one batch
-_LEAST_ROW_S = 1e-9
-_JUMP = math.log(1.5)
+_JUMP = math.log(1.25)
 _FOLLOW = 0.1
+_LEAST_ROW_S = 1e-9
 _COLD_DOUBT = (1.0, 10.0, 100.0)  # standard deviations of F, s and c as multiples of their cold values
 
 
@@ -113,7 +114,7 @@ class CostModelConfig:
 
 @dataclass
 class CostModelState:
-    """The batches in memory as (dropped, kept, busy); as (F, s, c) the estimates, what is believed, and the doubt.
+    """The batches in memory as (dropped, kept, busy); as (F, s, c) the estimates, the beliefs and the doubts.
 
     There are no estimates before the first batch, and c is 0 in them until a batch had rows. Doubt is the
     standard deviation of a belief as a multiple of its value.
@@ -133,11 +134,9 @@ class CostModel:
 
     def __init__(self, config: CostModelConfig, state: Mapping[str, Any] | None = None) -> None:
         self.config = config
+        cold = [config.cold_fixed_s, config.cold_skip_s, config.cold_cost_s]
         self.state = (
-            CostModelState(
-                believed=[config.cold_fixed_s, config.cold_skip_s, config.cold_cost_s],
-                doubt=list(_COLD_DOUBT),
-            )
+            CostModelState(believed=cold, doubt=list(_COLD_DOUBT))
             if state is None
             else from_snapshot(CostModelState, state, kind=self.kind, version=self.version)
         )
@@ -157,14 +156,12 @@ class CostModel:
         sane = all(math.isfinite(x) and x >= 0.0 for x in (arrived_rows, kept_rows, busy_s))
         if not warm or not sane or busy_s <= 0.0:
             return self.costs
-        state = self.state
         k = min(float(kept_rows), MOST_ROWS)
         d = min(max(float(arrived_rows) - k, 0.0), MOST_ROWS)
         busy = min(max(float(busy_s), _LEAST_ROW_S), MOST_COST_S)
+        state = self.state
         state.batches = [*state.batches[1 - self.config.memory_batches :], [d, k, busy]]
-        last = self.costs
-        if last is not None:
-            last = self._after_jump(last)
+        last = None if self.costs is None else self._after_jump(self.costs)
         F, s, c = self._solve(last)
         rows_seen = k > 0.0 or last is not None
         state.estimates = [F, s, _moved(Costs(F, c, s), state.batches) if rows_seen else 0.0]
@@ -176,20 +173,24 @@ class CostModel:
 
     def _after_jump(self, last: Costs) -> Costs:
         """Return the estimates with the cost it has jumped to, and forget the batches from before the jump."""
-        batches = self.state.batches
+        state, batches = self.state, self.state.batches
         cost_s = _moved(last, batches)
-        if abs(math.log(cost_s / last.cost_s)) < _JUMP:
-            return last
         after = Costs(last.fixed_s, cost_s, min(last.skip_s, cost_s))
-        self.state.batches = [batch for batch in batches[-5:] if _belongs(batch, after)] or batches[-1:]
-        self.state.believed[2], self.state.doubt[2] = cost_s, max(self.state.doubt[2], 2.0)
+        before_s, after_s = (
+            sum(costs.busy_s(d + k, k) for d, k, _ in batches[-3:]) for costs in (last, after)
+        )
+        if abs(math.log(max(after_s, _LEAST_ROW_S) / max(before_s, _LEAST_ROW_S))) < _JUMP:
+            return last
+        dearer = cost_s > last.cost_s
+        state.batches = [b for b in batches[-5:-1] if (_excess_s(b, last) > 0.0) == dearer] + batches[-1:]
+        state.believed[2], state.doubt[2] = cost_s, max(state.doubt[2], 2.0)
         return after
 
     def _solve(self, last: Costs | None) -> tuple[float, float, float]:
-        """Solve for F, s and c by weighted least squares with a ridge, and follow with what is believed."""
-        table = np.asarray(self.state.batches, dtype=np.float64)
-        d, k, busy = table[:, 0], table[:, 1], table[:, 2]
-        believed, doubt = np.array(self.state.believed), np.array(self.state.doubt)
+        """Solve for F, s and c by weighted least squares with a ridge, and let belief follow."""
+        state = self.state
+        d, k, busy = np.asarray(state.batches, dtype=np.float64).T
+        believed, doubt = np.array(state.believed), np.array(state.doubt)
         unit = believed * doubt  # in these units, the prior has a standard deviation of 1 in each direction
         prior = 1.0 / doubt
         columns = np.column_stack([np.ones_like(busy), d, k]) * unit
@@ -208,62 +209,72 @@ class CostModel:
         for _ in range(4):
             weighted = columns * (faded * cut)[:, None]
             gram = columns.T @ weighted + ridge * np.eye(3)
-            theta = _bounded(gram, weighted.T @ seen + ridge * prior, most)
+            inverse = _inverse(gram)
+            theta = _bounded(gram, weighted.T @ seen + ridge * prior, inverse, most)
             cut = _trust(seen - columns @ theta)
-        known = (1.0 - ridge * np.diag(np.linalg.inv(gram))) ** 2
-        self.state.believed = np.maximum(
+        known = np.clip(1.0 - ridge * np.diag(inverse), 0.0, 1.0) ** 2
+        state.believed = np.maximum(
             believed + _FOLLOW * known * (theta * unit - believed), _LEAST_ROW_S
         ).tolist()
-        self.state.doubt = (doubt + _FOLLOW * known * (1.0 - doubt)).tolist()
+        state.doubt = (doubt + _FOLLOW * known * (1.0 - doubt)).tolist()
         F, s, c = (theta * unit).tolist()
         c = max(c, _LEAST_ROW_S)
         return F, min(s, c), c
 
 
-def _trust(error: NDArray[np.float64]) -> NDArray[np.float64]:
+def _trust(error: Array) -> Array:
     """Return weights that are 1 for usual relative errors and fall with the square of unusual ones."""
     size = np.abs(error)
     usual = max(1.5 * float(np.median(size)), _NOISE)
-    weights: NDArray[np.float64] = (usual / np.maximum(size, usual)) ** 2
+    weights: Array = (usual / np.maximum(size, usual)) ** 2
     return weights
 
 
-def _bounded(gram: NDArray[np.float64], right: NDArray[np.float64], most: list[float]) -> NDArray[np.float64]:
+def _inverse(gram: Array) -> Array:
+    """Invert a matrix whose rows may differ by many orders of magnitude, as absurd measurements make them."""
+    even = 1.0 / np.sqrt(np.diag(gram))
+    inverse: Array = np.linalg.pinv(gram * np.outer(even, even), hermitian=True) * np.outer(even, even)
+    return inverse
+
+
+def _bounded(gram: Array, right: Array, inverse: Array, most: list[float]) -> Array:
     """Minimise x·gram·x/2 - right·x over 0 <= x <= most: solved, then put right coordinate by coordinate."""
-    free: NDArray[np.float64] = np.asarray(np.linalg.solve(gram, right), dtype=np.float64)
-    x = [min(max(value, 0.0), high) for value, high in zip(free.tolist(), most, strict=True)]
-    if x == free.tolist():
-        return free
-    A, b = gram.tolist(), right.tolist()
-    for _ in range(500):
-        change = 0.0
-        for j, row in enumerate(A):
-            best = x[j] + (b[j] - row[0] * x[0] - row[1] * x[1] - row[2] * x[2]) / row[j]
-            best = min(max(best, 0.0), most[j])
-            change = max(change, abs(best - x[j]))
-            x[j] = best
-        if change < 1e-9:
-            break
+    free = (inverse @ right).tolist()
+    x = [min(max(value, 0.0), high) for value, high in zip(free, most, strict=True)]
+    if x != free:
+        A, b = gram.tolist(), right.tolist()
+        for _ in range(500):
+            change = 0.0
+            for j, row in enumerate(A):
+                best = x[j] + (b[j] - row[0] * x[0] - row[1] * x[1] - row[2] * x[2]) / row[j]
+                best = min(max(best, 0.0), most[j])
+                change = max(change, abs(best - x[j]))
+                x[j] = best
+            if change < 1e-9:
+                break
     return np.array(x)
+
+
+def _excess_s(batch: list[float], costs: Costs) -> float:
+    """Return what a batch took more than it should, below 0 if less; what may be noise is nothing."""
+    d, k, busy = batch
+    expected = costs.busy_s(d + k, k)
+    return math.copysign(max(abs(busy - expected) - _NOISE * expected, 0.0), busy - expected)
 
 
 def _moved(costs: Costs, batches: list[list[float]]) -> float:
     """Return c moved by the median deviation of the last three or five batches, whichever is more."""
     c = costs.cost_s
     last = []
-    for d, k, busy in batches[-5:]:
+    for batch in batches[-5:]:
+        d, k, _ = batch
         if k > 0.0:
-            expected = costs.busy_s(d + k, k)
-            more = math.copysign(max(abs(busy - expected) - _NOISE * expected, 0.0), busy - expected)
-            last.append((more / k * min(1.0, 5.0 * c * k / expected), k))
+            share = (
+                c * k / costs.busy_s(d + k, k)
+            )  # of the rows in the batch's time: how much it can tell of c
+            last.append((_excess_s(batch, costs) / k * min(1.0, 5.0 * share), share))
     change = max(_weighted_median(last[-3:]), _weighted_median(last)) if last else 0.0
     return max(min(max(c + change, c / _REACH), c * _REACH), _LEAST_ROW_S)
-
-
-def _belongs(batch: list[float], costs: Costs) -> bool:
-    """Say whether a batch took what it should, within half more or less."""
-    d, k, busy = batch
-    return abs(math.log(busy / max(costs.busy_s(d + k, k), _LEAST_ROW_S))) < _JUMP
 
 
 def _weighted_median(pairs: list[tuple[float, float]]) -> float:

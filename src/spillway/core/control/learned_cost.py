@@ -6,7 +6,7 @@ A measured cost c(k) moves the level ĉ by a part of its innovation i = ln(c / �
     s     <-  s + 0.1 (min(|i|, 4 s + 0.02) - s)                       spread, not led astray by one jump
     b     <-  b + 0.4 (ln(c(k) / c(k-1)) - b)                          trend per measurement
 
-and the forecast that leans to the dear side is  c' = ĉ exp(b⁺ / 2 + κ s),  where b⁺ is the trend if it
+and the forecast that leans to the dear side is  c' = ĉ exp(b⁺ + κ s),  where b⁺ is the trend if it
 rises, at most ln 2. Logarithms because costs change by factors, and so that a factor of ten down is learnt
 as fast as one up. Falls are followed by halves: a limit that is too short for a moment costs little, one
 that is too long costs late rows.
@@ -57,4 +57,4 @@ class LearnedCost:
         if self.cost_s is None:
             return cold_cost_s
         rise = min(max(self.trend, 0.0), _MOST_TREND)
-        return min(self.cost_s * math.exp(0.5 * rise + spreads * self.spread), MOST_COST_S)
+        return min(self.cost_s * math.exp(rise + spreads * self.spread), MOST_COST_S)
