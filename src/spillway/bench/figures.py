@@ -81,13 +81,17 @@ def save(figure: Any, folder: Path, name: str) -> list[str]:
     return names
 
 
+def check_name(path: Path) -> None:
+    """Raise unless a plot can be written under this name."""
+    if path.suffix.lower() not in _METADATA:
+        raise invalid("plot", str(path), "a name that ends in " + " or ".join(_METADATA))
+
+
 def save_as(figure: Any, path: Path) -> None:
     """Write a figure to one file, in the format that its name ends with."""
-    kind = path.suffix.lower()
-    if kind not in _METADATA:
-        raise invalid("plot", str(path), "a name that ends in " + " or ".join(_METADATA))
+    check_name(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, metadata=_METADATA[kind])
+        figure.savefig(path, metadata=_METADATA[path.suffix.lower()])
     except OSError as error:
         raise SpillwayError(f"{path} cannot be written: {error.strerror or error}.") from error

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spillway.bench.suites import Tell
 
 
 def add(commands: Any) -> None:
@@ -40,33 +45,26 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-class progress_bar:  # noqa: N801
-    """A progress bar that a suite can tell where it is; silent where nobody watches."""
+@contextmanager
+def progress_bar(console: Any) -> Iterator[Tell]:
+    """Give a function that tells a progress bar where a suite is; silent where nobody watches."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    def __init__(self, console: Any) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        self._bar = Progress(
-            TextColumn("{task.description}", style="dim"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-
-    def __enter__(self) -> Any:
-        self._bar.__enter__()
-        task = self._bar.add_task("starting", total=None)
+    with Progress(
+        TextColumn("{task.description}", style="dim"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task("starting", total=None)
 
         def tell(what: str, done: int, total: int) -> None:
-            self._bar.update(task, description=f"{what:<40.40}", completed=done, total=total)
+            bar.update(task, description=f"{what:<40.40}", completed=done, total=total)
 
-        return tell
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.__exit__(None, None, None)
+        yield tell
 
 
 def show(console: Any, results: Any) -> None:

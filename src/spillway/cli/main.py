@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 0 done, 1 a shape that does not hold, 2 a wrong request."""
+    """Run a command and return its exit status: 0 done, 2 a wrong request, 130 interrupted."""
     options = parser().parse_args(arguments)
     try:
         status: int = options.run(options)

@@ -78,10 +78,13 @@ def run(options: argparse.Namespace) -> int:
     """Run the simulations, show and write what came out."""
     from rich.console import Console
 
+    from spillway.bench.figures import check_name
     from spillway.core.control import make
     from spillway.durations import seconds
     from spillway.sim import least_loss, measure
 
+    if options.plot is not None:
+        check_name(options.plot)
     target_s, period_s = seconds("target", options.target), seconds("period", options.period)
     engine = build_engine(options)
     trace = build_trace(options, capacity=engine.headroom / float(engine.cost.array[0]))

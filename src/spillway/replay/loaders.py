@@ -67,16 +67,24 @@ def load(path: Path | str) -> Times:
     return Times(times - times[0])
 
 
-def spans(trace: Times, *, count: int, length_s: float, rates: tuple[float, ...]) -> list[Times]:
+def spans(
+    trace: Times, *, count: int, length_s: float, rates: tuple[float, ...], least_s: float = 60.0
+) -> list[Times]:
     """Cut a recording into up to ``count`` spans of ``length_s``, each played at a mean rate of its own.
 
     The starts lie evenly over the recording. Each span takes the next of ``rates`` (rows a second) and as many
     rows as that rate makes of its length, and its clock is scaled to fit: bursts keep their shape relative to
     the mean, which is what a shedder sees. A recording with fewer rows than one span needs is taken whole, as
-    one shorter span; spans that would overlap by more than half are left out.
+    one shorter span, if it fills ``least_s``, and refused if not; spans that would overlap by more than half are
+    left out.
     """
     if count < 1 or not length_s > 0.0 or not rates or min(rates) <= 0.0:
         raise invalid("spans", (count, length_s, rates), "count >= 1, length_s above 0, rates above 0")
+    if trace.total < least_s * max(rates):
+        raise SpillwayError(
+            f"A recording of {trace.total:,} arrivals is too short: at {max(rates):g} rows a second it should "
+            f"last for at least {least_s:g} s."
+        )
     found: list[Times] = []
     needs = [min(round(rate * length_s), trace.total) for rate in rates]
     fitting = max(1, int(2 * trace.total / max(needs)) - 1)

@@ -7,7 +7,9 @@ if that is later); it holds the rows that arrived since the last cut, waits for 
 
 All its rows leave when it is done, so a row's delay is the rest of the batch before its own, and its own. The size
 n is known before the batch runs and the decision is applied to it (:meth:`Decision.keep_ratio_for`); decisions
-themselves are late by ``lag_batches``, as with an asynchronous listener.
+themselves are late by ``lag_batches``, as with an asynchronous listener. The controller is told the true F, c and s,
+or, with ``estimate``, what a cost model makes of the batches' sizes and times, as it is on Spark. ``noise`` is the
+relative standard deviation of a batch's time around t.
 
 ======  ===============================================================
 symbol  meaning
@@ -26,7 +28,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from spillway.core.control import Controller, Decision, Sample
+from spillway.core.control import Controller, CostModelConfig, Costs, Decision, Sample
 from spillway.errors import invalid
 from spillway.replay.costs import CostTrace, constant
 from spillway.replay.traces import Arrivals
@@ -53,10 +55,12 @@ class BatchedEngine:
     headroom: float = 1.0
     trigger_s: float = 0.0
     lag_batches: int = 1
+    noise: float = 0.0
+    estimate: CostModelConfig | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("fixed_s", "skip_s", "trigger_s", "lag_batches"):
+        for name in ("fixed_s", "skip_s", "trigger_s", "lag_batches", "noise"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
                 raise invalid(name, value, "a number >= 0")
@@ -69,6 +73,7 @@ class BatchedEngine:
         arrival = trace.times(0, trace.total)
         delay = np.full(arrival.size, np.nan)
         chance = np.random.default_rng(self.seed)
+        model = None if self.estimate is None else self.estimate.build()
         changes = deque(targets.changes[1:])
         decision = controller.step(Sample(at_s=0.0, period_s=0.0, arrived_rows=0, kept_rows=0))
         waiting: deque[Decision] = deque()
@@ -82,9 +87,15 @@ class BatchedEngine:
             last = int(np.searchsorted(arrival, cut_s, side="right"))
             n = last - first
             kept = first + np.flatnonzero(chance.random(n) < decision.keep_ratio_for(n))
-            k, cost_s = int(kept.size), float(self.cost.at(np.array(cut_s))) / self.headroom
-            began_s, skip_s = done_s, self.skip_s / self.headroom
-            done_s = cut_s + self.fixed_s + cost_s * k + skip_s * (n - k)
+            k, began_s = int(kept.size), done_s
+            true = Costs(
+                fixed_s=self.fixed_s,
+                cost_s=float(self.cost.at(np.array(cut_s))) / self.headroom,
+                skip_s=self.skip_s / self.headroom,
+            )
+            busy_s = true.busy_s(n, k) * math.exp(self.noise * chance.standard_normal())
+            done_s = cut_s + busy_s
+            told = true if model is None else model.update(arrived_rows=n, kept_rows=k, busy_s=busy_s)
             delay[kept] = done_s - arrival[kept]
             samples.append(
                 Sample(
@@ -93,10 +104,10 @@ class BatchedEngine:
                     arrived_rows=n,
                     kept_rows=k,
                     backlog_rows=int(np.searchsorted(arrival, done_s, side="right")) - last,
-                    cost_s=cost_s if k else None,
-                    fixed_s=self.fixed_s,
-                    skip_s=skip_s,
-                    busy_s=done_s - cut_s,
+                    cost_s=told.cost_s if told and told.cost_s > 0.0 else None,
+                    fixed_s=told.fixed_s if told else 0.0,
+                    skip_s=told.skip_s if told else 0.0,
+                    busy_s=busy_s,
                     finished_rows=k,
                     delay_s=float(delay[kept].mean()) if k else None,
                     worst_delay_s=float(delay[kept].max()) if k else None,

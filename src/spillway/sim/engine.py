@@ -180,7 +180,7 @@ class _Run:
             delay_s=float(clock["delay_sum_s"]) / finished if finished else None,
             worst_delay_s=float(clock["worst_delay_s"]) if finished else None,
         )
-        for name in ("arrived", "kept", "finished", "removed", "busy_s", "delay_sum_s", "worst_delay_s"):
+        for name in ("arrived", "kept", "finished", "busy_s", "delay_sum_s", "worst_delay_s"):
             clock[name] = 0
         return sample
 

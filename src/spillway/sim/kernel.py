@@ -90,7 +90,6 @@ CLOCK: Final = np.dtype(
         ("arrived", "i8"),  # what the monitor counts in a period
         ("kept", "i8"),
         ("finished", "i8"),
-        ("removed", "i8"),
         ("busy_s", "f8"),
         ("delay_sum_s", "f8"),
         ("worst_delay_s", "f8"),
@@ -269,7 +268,6 @@ def _remove(rows: Any, operators: Any, ring: Any, clocks: Any, salt: np.uint64, 
         gone += operators[number].downstream
         if row.fate == INSIDE:
             row.fate = REMOVED
-            clock.removed += 1
         row.pieces -= 1
         if row.pieces == 0:
             clock.outstanding -= 1

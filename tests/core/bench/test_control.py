@@ -31,7 +31,7 @@ def recordings(tmp_path):
     rng = np.random.default_rng(5)
     long = np.cumsum(rng.exponential(np.repeat(rng.lognormal(-3.0, 0.5, 400), 1000)))
     pq.write_table(pa.table({"size": [1] * long.size, "when": long}), folder / "unseen.parquet")
-    pq.write_table(pa.table({"t": np.arange(20_000) / 11.0}), folder / "short.parquet")
+    pq.write_table(pa.table({"t": np.arange(30_000) / 11.0}), folder / "short.parquet")
     pq.write_table(pa.table({"name": ["a"]}), folder / "broken.parquet")
     return tmp_path
 

@@ -79,6 +79,8 @@ def test_a_short_recording_gives_fewer_spans_and_a_tiny_one_is_taken_whole():
     assert len(loaders.spans(trace, count=10, length_s=40.0, rates=(10.0,))) == 4
     (whole,) = loaders.spans(trace, count=10, length_s=400.0, rates=(10.0,))
     assert (whole.total, whole.duration_s) == (1000, pytest.approx(100.0))
+    with pytest.raises(SpillwayError, match="1,000 arrivals is too short"):
+        loaders.spans(trace, count=10, length_s=400.0, rates=(10.0, 20.0))
 
 
 def test_spans_need_something_to_cut_into():

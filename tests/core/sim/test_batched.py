@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spillway.core.control import Decision, make
+from spillway.core.control import CostModelConfig, Decision, make
 from spillway.errors import SpillwayError
 from spillway.replay.costs import CostTrace, constant
 from spillway.replay.generators import burst
@@ -102,6 +102,25 @@ def test_a_cost_that_triples_is_learnt_in_a_few_batches():
     late = outcome.arrival_s[outcome.delivered & (outcome.delay_s > 3.0)]
     assert late.size
     assert 25.0 < late.min() < late.max() < 45.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_deadline_holds_a_burst_with_estimated_costs_and_noisy_batches(seed):
+    """The whole loop as on Spark: sizes and times go into a cost model, its estimates to the controller."""
+    engine = BatchedEngine(
+        cost=constant(20e-6),
+        fixed_s=0.35,
+        skip_s=0.4e-6,
+        lag_batches=2,
+        noise=0.08,
+        estimate=CostModelConfig(),
+        seed=seed,
+    )
+    trace = burst(capacity=40_000, calm_s=30, burst_s=20)
+    held = measure(engine.run(trace, make("deadline", target_delay_s=3.0, engine="batched"), 3.0))
+    assert held.late_rows <= 0.03 * held.delivered_rows
+    assert held.overshoot_s < 0.6
+    assert held.loss_ratio < 0.75
 
 
 def test_a_change_of_target_is_passed_on():
