@@ -1,0 +1,119 @@
+"""What this machine can do: the workload at saturation, without and with Spillway in the plan.
+
+A trace that lies wholly in the past is taken in batches of a fixed size, one right after the other. The
+*capacity* is rows per second over the steady batches, at a batch size that takes about half of the target, since
+that is as long as a batch may take (a row waits for the batch before its own). It therefore includes the fixed
+time of a batch, which no shedder can save.
+
+Blocks of batches without and with Spillway take turns in one session, so that whatever else the machine does
+falls on both. Their medians give the *idle throughput ratio*: what it costs to have Spillway in the plan while
+nothing needs to be shed.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from spillway.bench.drive import Recorder, source, workload
+from spillway.replay import Rates
+from spillway.spark import Spillway
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_FIRST_ROWS = 20_000
+_SETTLED = 0.93  # three batches that take no less than this share of the three before are as fast as it gets
+_GUESSED_FIXED_S = 0.35
+_LONG_AGO = "2020-01-01T00:00:00+00:00"
+_LONG = "1 hour"  # a target under which nothing is ever shed
+_LIMIT_S = 180.0
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """What was measured: seconds per batch of ``batch_rows`` rows, plain and with Spillway."""
+
+    batch_rows: int
+    plain_s: tuple[float, ...]
+    spillway_s: tuple[float, ...]
+
+    @property
+    def rows_per_s(self) -> float:
+        """Rows per second that the plain query sustains."""
+        return self.batch_rows / median(self.plain_s)
+
+    @property
+    def idle_throughput_ratio(self) -> float:
+        """Throughput with Spillway in the plan, keeping everything, as a share of the plain query's."""
+        return median(self.plain_s) / median(self.spillway_s)
+
+
+def measure(
+    spark: SparkSession,
+    folder: Path,
+    *,
+    batch_s: float,
+    blocks: int,
+    batches: int,
+    warm_up_batches: int = 30,
+    tell: Tell = lambda _: None,
+) -> Capacity:
+    """Warm up, find the batch size that takes ``batch_s``, and measure in that many blocks of each kind."""
+    tell("warming up the JVM")
+    rows_per_s = warm_up(spark, folder / uuid.uuid4().hex, most_batches=warm_up_batches)
+    batch_rows = max(1_000, int(rows_per_s * max(batch_s - _GUESSED_FIXED_S, 0.2 * batch_s)))
+    saturate(spark, folder, batch_rows, 3, with_spillway=True)
+    plain: list[float] = []
+    with_spillway: list[float] = []
+    for block in range(blocks):
+        tell(f"measuring capacity, block {block + 1} of {blocks}")
+        plain += saturate(spark, folder, batch_rows, batches, with_spillway=False)
+        with_spillway += saturate(spark, folder, batch_rows, batches, with_spillway=True)
+    return Capacity(batch_rows=batch_rows, plain_s=tuple(plain), spillway_s=tuple(with_spillway))
+
+
+def warm_up(spark: SparkSession, checkpoint: Path, *, most_batches: int) -> float:
+    """Run the plain query until its batches get no faster, and return its rows per second without fixed time."""
+    times: list[float] = []
+    with _saturated(spark, checkpoint, _FIRST_ROWS, most_batches, None) as recorder:
+        for count in range(7, most_batches + 1):
+            times = _seconds_per_batch(recorder, count)
+            if median(times[-3:]) >= _SETTLED * median(times[-6:-3]):
+                break
+    return _FIRST_ROWS / max(median(times[-3:]) - _GUESSED_FIXED_S, 0.05)
+
+
+def saturate(
+    spark: SparkSession, folder: Path, batch_rows: int, batches: int, *, with_spillway: bool
+) -> list[float]:
+    """Return the seconds that each batch takes at saturation; the first, which starts the query, is left out."""
+    checkpoint = folder / uuid.uuid4().hex
+    if not with_spillway:
+        with _saturated(spark, checkpoint, batch_rows, batches + 1, None) as recorder:
+            return _seconds_per_batch(recorder, batches + 1)
+    with (
+        Spillway("idle", _LONG, checkpoint, arrival="timestamp") as shed,
+        _saturated(spark, checkpoint, batch_rows, batches + 1, shed) as recorder,
+    ):
+        return _seconds_per_batch(recorder, batches + 1)
+
+
+def _saturated(
+    spark: SparkSession, checkpoint: Path, batch_rows: int, batches: int, shed: Spillway | None
+) -> Recorder:
+    trace = Rates((float(batch_rows * batches),), (1.0,))
+    events = source(spark, trace, max_rows_per_batch=batch_rows, start=_LONG_AGO)
+    return Recorder(spark, workload(events, shed), checkpoint)
+
+
+def _seconds_per_batch(recorder: Recorder, batches: int) -> list[float]:
+    done = recorder.wait_for(batches, _LIMIT_S)
+    return [end.ended_s - start.ended_s for start, end in pairwise(done)]

@@ -1,0 +1,169 @@
+"""What one query did with one trace: the batches, and from them the delay of every row.
+
+A replay makes this exact without any work in the measured plan. Row i arrives t_i seconds after the replay's
+epoch, by the trace. A batch takes the rows from ``first_row`` up to ``last_row``, by its offsets, and commits
+at ``ended_s``, by Spark's own clock. So the delay of row i, from arrival to result, is
+
+    y_i = ended_s - t_i
+
+and where a batch kept k of its n rows, each of them counts k / n: the kept rows are a uniform sample.
+
+Rows that were still waiting when the run was cut off have no delay yet, only an age. They are not delivered, so
+they are not part of ``within_target``. In quantiles and in ``worst_s`` they count with their age, which
+is less than their delay would have become: a query that got stuck does not look better for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from spillway.replay.costs import constant
+from spillway.replay.traces import Rates
+from spillway.sim.minimum import least_loss
+
+Floats = npt.NDArray[np.float64]
+Variant = Literal["plain", "spillway", "capped"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """One finished batch, on the trace's clock."""
+
+    number: int
+    first_row: int
+    last_row: int
+    began_s: float
+    ended_s: float
+    kept_rows: int | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows that the batch took in."""
+        return self.last_row - self.first_row
+
+    @property
+    def keep_ratio(self) -> float:
+        """The share of them that it let through."""
+        return 1.0 if self.kept_rows is None or self.rows == 0 else self.kept_rows / self.rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """One run.
+
+    ============= ========================================================================================
+    ``variant``   plain; with Spillway; or capped, that is plain with a limit of rows per batch
+    ``trace``     what was played
+    ``target_s``  the delay that rows should not exceed
+    ``from_s``    rows that arrived earlier were there to warm the query up and do not count
+    ``until_s``   when the run was cut off, on the trace's clock
+    ``batches``   what finished until then
+    ``history``   with Spillway: its samples and decisions, one mapping per batch
+    ============= ========================================================================================
+    """
+
+    variant: Variant
+    trace: Rates
+    target_s: float
+    from_s: float
+    until_s: float
+    batches: tuple[Batch, ...]
+    history: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+
+    @cached_property
+    def first_row(self) -> int:
+        """The first row that counts."""
+        return int(self.trace.count(self.from_s))
+
+    @property
+    def arrived_rows(self) -> int:
+        """Rows that arrived and count."""
+        return int(self.trace.count(self.until_s)) - self.first_row
+
+    @cached_property
+    def kept_rows(self) -> float:
+        """Rows that were delivered."""
+        return float(sum(weight * (last - first) for first, last, weight, _ in self._counted()))
+
+    @cached_property
+    def dropped_rows(self) -> float:
+        """Rows that were shed."""
+        return float(sum((1.0 - weight) * (last - first) for first, last, weight, _ in self._counted()))
+
+    @property
+    def waiting_rows(self) -> int:
+        """Rows that were neither delivered nor shed when the run was cut off."""
+        return int(self.trace.count(self.until_s)) - self._read_rows
+
+    @property
+    def oldest_waiting_s(self) -> float:
+        """How long the oldest of them had been waiting, 0 where there is none."""
+        if self.waiting_rows <= 0:
+            return 0.0
+        return self.until_s - float(self.trace.times(self._read_rows, self._read_rows + 1)[0])
+
+    @cached_property
+    def within_target(self) -> float:
+        """The share of the delivered rows whose delay was within the target."""
+        in_time = 0.0
+        for first, last, weight, ended_s in self._counted():
+            late_before = int(self.trace.count(np.nextafter(ended_s - self.target_s, -np.inf)))
+            in_time += weight * (last - min(max(late_before, first), last))
+        return in_time / self.kept_rows if self.kept_rows else 0.0
+
+    def quantile_s(self, q: float) -> float:
+        """Return a quantile of the delay over delivered and waiting rows; see the module's text."""
+        delays, weights = self._sorted
+        if not delays.size:
+            return 0.0
+        reached = np.searchsorted(np.cumsum(weights), q * weights.sum())
+        return float(delays[min(int(reached), delays.size - 1)])
+
+    @property
+    def worst_s(self) -> float:
+        """The longest delay or age."""
+        return float(self._sorted[0][-1]) if self._sorted[0].size else 0.0
+
+    def least_lost_rows(self, capacity: float) -> int:
+        """Return the rows that even a shedder with full knowledge of the trace would lose.
+
+        It serves ``capacity`` rows a second without any pause, and delivers a row within the target or not at all.
+        """
+        least = least_loss(self.trace, constant(1.0 / capacity), self.target_s, headroom=1.0)
+        return least.rows - least.delivered_rows
+
+    @property
+    def _read_rows(self) -> int:
+        return max((batch.last_row for batch in self.batches), default=0)
+
+    def _counted(self) -> list[tuple[int, int, float, float]]:
+        """Return first row, last row, share kept and time of commit of what counts of each batch."""
+        found = []
+        for batch in self.batches:
+            first = max(batch.first_row, self.first_row)
+            if first < batch.last_row:
+                found.append((first, batch.last_row, batch.keep_ratio, batch.ended_s))
+        return found
+
+    @cached_property
+    def _sorted(self) -> tuple[Floats, Floats]:
+        """Return the delays in order, each with the number of rows it stands for."""
+        parts = [
+            (ended_s - self.trace.times(first, last), np.full(last - first, weight))
+            for first, last, weight, ended_s in self._counted()
+        ]
+        waiting, arrived = max(self._read_rows, self.first_row), int(self.trace.count(self.until_s))
+        if waiting < arrived:
+            parts.append((self.until_s - self.trace.times(waiting, arrived), np.ones(arrived - waiting)))
+        if not parts:
+            return np.empty(0), np.empty(0)
+        delays = np.concatenate([delay for delay, _ in parts])
+        weights = np.concatenate([weight for _, weight in parts])
+        order = np.argsort(delays, kind="stable")
+        return delays[order], weights[order]
