@@ -15,7 +15,7 @@ from spillway.core import control
 from spillway.core.control import Controller
 from spillway.durations import Duration, seconds
 from spillway.errors import CheckpointInUseError, SpillwayError, invalid, unknown
-from spillway.spark.listener import LoopListener
+from spillway.spark.listener import LoopListener, listen
 from spillway.spark.loop import Loop
 from spillway.spark.plane import ControlRow
 from spillway.spark.status import Status
@@ -215,5 +215,5 @@ class Spillway:
 
     def _listen(self, spark: SparkSession) -> None:
         if self._spark is None:
-            spark.streams.addListener(self._listener)
+            listen(spark, self._listener)
             self._spark = spark

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -14,6 +15,20 @@ from pyspark.sql.streaming.listener import (
 
 from spillway.spark.loop import Loop
 from spillway.spark.report import read_progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def listen(spark: SparkSession, listener: StreamingQueryListener) -> None:
+    """Add a listener to a session.
+
+    On Spark Connect the client (4.3) gives up on listeners if the reply to adding one carries what Python tasks
+    have accumulated in the session so far. A query without Python takes that along before.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        spark.range(1).collect()
+    spark.streams.addListener(listener)
 
 
 class LoopListener(StreamingQueryListener):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from spillway.core.tuples.cut import GRID
 from spillway.spark.offsets import parse, position
 
 if TYPE_CHECKING:
@@ -32,7 +31,10 @@ class StageReport:
 
     @classmethod
     def of(cls, metrics: Mapping[str, Any]) -> StageReport:
-        """Read the metrics that a stage observed; an empty batch has counts of 0 and nothing else."""
+        """Read the metrics that a stage observed; an empty batch has counts of 0 and nothing else.
+
+        Spark Connect writes what is not finite as text.
+        """
         counts = ("arrived", "kept", "protected", "utility_missing", "arrival_missing")
         quantiles = metrics.get("quantiles")
         return cls(
@@ -41,7 +43,7 @@ class StageReport:
             mean_arrival_s=_number(metrics.get("mean_arrival")),
             keep_ratio=_number(metrics.get("keep_ratio")),
             note=metrics.get("note"),
-            quantiles=tuple(quantiles) if quantiles is not None and len(quantiles) == len(GRID) else None,
+            quantiles=None if quantiles is None else tuple(float(value) for value in quantiles),
         )
 
 
@@ -108,4 +110,5 @@ def _as_dict(row: Any) -> Mapping[str, Any]:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if value is not None and math.isfinite(value) else None
+    number = math.nan if value is None else float(value)
+    return number if math.isfinite(number) else None

@@ -1,0 +1,306 @@
+"""The feedback loop on reports made by hand: what it publishes, remembers, and survives."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from spillway.core import control
+from spillway.core.control import Controller
+from spillway.core.tuples import GRID
+from spillway.spark import history
+from spillway.spark.decide import Published, decide
+from spillway.spark.loop import Loop
+from spillway.spark.offsets import BatchSize
+from spillway.spark.plane import ControlRow, read_published
+from spillway.spark.report import BatchReport, StageReport, read_progress
+from spillway.spark.storage import KEPT_DECISIONS, Folder
+
+FIXED_S, COST_S = 0.3, 20e-6
+
+
+def loop(tmp_path: Path, *, name: str = "deadline", target: float = 2.0, mode: str = "enforce") -> Loop:
+    options: dict[str, Any] = {"engine": "batched"} if name == "deadline" else {}
+
+    def make(state: dict[str, Any] | None) -> Controller:
+        return control.make(name, target_delay_s=target, headroom=1.0, state=state, **options)
+
+    made = Loop("test", make, Folder(tmp_path), mode=mode, finished=Folder(tmp_path / "decisions"))
+    made.add_stage(0.0)
+    return made
+
+
+def report(
+    batch: int, arrived: int, kept: int | None = None, *, run: str = "run", **stage: Any
+) -> BatchReport:
+    kept = arrived if kept is None else kept
+    return BatchReport(
+        query="query",
+        run=run,
+        batch=batch,
+        started_s=1000.0 + 2 * batch,
+        busy_s=FIXED_S + COST_S * kept,
+        units=float(arrived),
+        backlog_units=0.0,
+        stages=(StageReport(arrived=arrived, kept=kept, **stage),),
+    )
+
+
+def feed(made: Loop, sizes: list[int], *, run: str = "run", first: int = 0) -> None:
+    for number, size in enumerate(sizes):
+        made.take(report(first + number, size, run=run))
+
+
+def test_before_any_batch_there_is_a_safe_decision_on_disk(tmp_path: Path) -> None:
+    made = loop(tmp_path)
+    published = read_published(Folder(tmp_path))
+    assert published == made.published
+    assert published.decision.queue_limit_rows is not None
+    assert decide(published, 0, BatchSize(1e9, counts_rows=True)).keep_ratio < 0.001
+
+
+def test_it_learns_what_a_batch_costs_and_bounds_it(tmp_path: Path) -> None:
+    made = loop(tmp_path)
+    feed(made, [5_000, 10_000, 20_000, 8_000, 25_000, 15_000, 30_000])
+    published = read_published(Folder(tmp_path))
+    assert published.cost_s == pytest.approx(COST_S, rel=0.15)
+    assert published.fixed_s == pytest.approx(FIXED_S, rel=0.25)
+    limit = published.decision.queue_limit_rows
+    assert limit is not None
+    assert FIXED_S + COST_S * limit < 1.0, "two batches in a row fit the target"
+    assert FIXED_S + COST_S * limit > 0.6, "and the time is used"
+    told = decide(published, 7, BatchSize(1_000_000, counts_rows=True))
+    kept = told.keep_ratio * 1_000_000
+    skipped = published.decision.skip_cost * (1_000_000 - kept)
+    assert kept + skipped == pytest.approx(limit), "dropped rows take their part of the batch's time"
+    assert "a row costs" in published.decision.reason
+
+
+def test_the_first_batch_of_a_run_is_not_taken_for_the_cost(tmp_path: Path) -> None:
+    made = loop(tmp_path)
+    slow = BatchReport(
+        query="q", run="run", batch=0, started_s=0.0, busy_s=9.0, units=100.0, backlog_units=0.0,
+        stages=(StageReport(arrived=100, kept=100),),
+    )  # fmt: skip
+    made.take(slow)
+    assert made.published.cost_s is None
+    feed(made, [10_000, 20_000, 15_000], first=1)
+    assert made.published.cost_s == pytest.approx(COST_S, rel=1.0)
+
+
+def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
+    first = loop(tmp_path)
+    feed(first, [5_000, 10_000, 20_000, 8_000])
+    second = loop(tmp_path)
+    assert second.problems == []
+    assert second.published.cost_s == first.published.cost_s
+    assert second.published.decision.queue_limit_rows == pytest.approx(
+        first.published.decision.queue_limit_rows, rel=0.2
+    )
+    assert second.history.table().num_rows == 4
+
+
+def test_another_controller_after_a_restart_starts_afresh_and_says_so(tmp_path: Path) -> None:
+    feed(loop(tmp_path), [5_000, 10_000])
+    second = loop(tmp_path, name="ctrl")
+    assert any("afresh" in problem for problem in second.problems)
+    feed(second, [5_000], first=2)
+    assert second.published.decision.queue_limit_rows is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"published": {}}', '{"published": 3}', "\x00"])
+def test_a_torn_state_is_learned_anew_and_said(tmp_path: Path, text: str) -> None:
+    (tmp_path / "latest.json").write_text(text)
+    made = loop(tmp_path)
+    assert any("learned anew" in problem for problem in made.problems)
+    feed(made, [1_000, 2_000])
+    assert made.published.after_batch == 1
+
+
+def test_a_full_disk_is_noted_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = loop(tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Folder, "write", refuse)
+    monkeypatch.setattr(Folder, "append", refuse)
+    feed(made, [1_000, 2_000, 3_000])
+    assert made.published.after_batch == 2
+    assert made.history.table()["arrived_rows"].to_pylist() == [1_000, 2_000, 3_000]
+    assert any("No space left" in problem for problem in made.problems)
+
+
+def test_an_error_in_the_controller_is_noted_and_not_raised(tmp_path: Path) -> None:
+    class Broken:
+        def step(self, sample: control.Sample) -> control.Decision:
+            if sample.arrived_rows:
+                raise ZeroDivisionError("broken")
+            return control.Decision()
+
+        def retarget(self, target_delay_s: float) -> None: ...
+
+        def snapshot(self) -> dict[str, Any]:
+            return {}
+
+    made = Loop("test", lambda _: Broken(), Folder(tmp_path), mode="enforce", finished=Folder(tmp_path))
+    made.add_stage(0.0)
+    made.take(report(0, 100))
+    assert any("broken" in problem for problem in made.problems)
+    assert made.wait_for(0, 0.0), "the batch counts as heard"
+
+
+def test_stages_learn_what_they_see(tmp_path: Path) -> None:
+    made = loop(tmp_path)
+    quantiles = tuple(float(n) for n in range(len(GRID)))
+    for batch in range(3):
+        made.take(report(batch, 1_000, 300, protected=100, quantiles=quantiles))
+    stage = made.published.stages[0]
+    assert stage.rows_per_unit == pytest.approx(1.0)
+    assert stage.protected_share == pytest.approx(0.1)
+    assert stage.quantiles == quantiles
+    made.take(report(3, 0))
+    assert made.published.stages[0] == stage, "an empty batch teaches nothing"
+
+
+def test_observing_counts_every_row_as_kept(tmp_path: Path) -> None:
+    made = loop(tmp_path, mode="observe")
+    made.take(report(0, 1_000, 300))
+    entry = made.history.last()
+    assert entry is not None
+    assert (entry.kept_rows, entry.dropped_rows, entry.would_drop_rows) == (1_000, 0, 700)
+
+
+def test_delays_are_measured_from_arrival_to_commit(tmp_path: Path) -> None:
+    made = loop(tmp_path)
+    made.take(report(0, 1_000, first_arrival_s=999.0, mean_arrival_s=999.5))
+    entry = made.history.last()
+    assert entry is not None
+    end = 1000.0 + FIXED_S + COST_S * 1_000
+    assert entry.worst_delay_s == pytest.approx(end - 999.0)
+    assert entry.delay_s == pytest.approx(end - 999.5)
+
+
+def test_old_decisions_are_cleared_away(tmp_path: Path) -> None:
+    made = loop(tmp_path)
+    control_row = ControlRow(str(tmp_path), None, 0)
+    control_row.decision_for(0, None)
+    control_row.decision_for(1, None)
+    made.take(report(KEPT_DECISIONS, 10))
+    assert Folder(tmp_path).names("decisions") == ["1.json"]
+
+
+def test_a_clock_that_jumps_back_does_no_harm(tmp_path: Path) -> None:
+    made = loop(tmp_path)
+    for batch in (5, 1, 7):
+        made.take(report(batch, 1_000))
+    assert made.problems == []
+    assert min(made.history.table()["period_s"].to_pylist()) == 0.0
+
+
+def test_the_history_turns_its_files_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "LINES_PER_FILE", 4)
+    monkeypatch.setattr(history, "FILES", 2)
+    made = loop(tmp_path)
+    feed(made, [10] * 11)
+    again = loop(tmp_path)
+    feed(again, [10] * 2, first=11)
+    batches = again.history.table()["batch"].to_pylist()
+    assert batches == list(range(8, 13)), "two files are left, in order"
+
+
+def test_a_torn_line_of_the_history_is_passed_over(tmp_path: Path) -> None:
+    feed(loop(tmp_path), [10, 20])
+    file = tmp_path / "history" / "0.jsonl"
+    file.write_text(file.read_text() + '{"batch": 2, "run"')
+    again = loop(tmp_path)
+    feed(again, [30], first=2)
+    assert again.history.table()["batch"].to_pylist() == [0, 1, 2]
+
+
+def progress(**changes: Any) -> Any:
+    source = SimpleNamespace(startOffset='{"rows": 5}', endOffset='{"rows": 9}', latestOffset='{"rows": 19}')
+    values: dict[str, Any] = {
+        "id": "q",
+        "runId": "r",
+        "batchId": 3,
+        "timestamp": "2026-01-01T00:00:10.500Z",
+        "durationMs": {"triggerExecution": 1500},
+        "sources": [source],
+        "observedMetrics": {"mine": {"arrived": 4, "kept": 2, "keep_ratio": 0.5}},
+    }
+    return SimpleNamespace(**{**values, **changes})
+
+
+def test_a_progress_event_is_read() -> None:
+    found = read_progress(progress(), ["mine"])
+    assert found is not None
+    assert (found.units, found.backlog_units, found.arrived, found.kept) == (4.0, 10.0, 4, 2)
+    assert found.ended_s - found.started_s == 1.5
+    assert found.ended_s % 60 == 12.0
+
+
+def test_progress_of_others_is_not_ours() -> None:
+    assert read_progress(progress(observedMetrics={"other": {}}), ["mine"]) is None
+    assert read_progress(progress(observedMetrics=None), ["mine"]) is None
+
+
+def test_progress_without_offsets_or_metrics_is_still_a_batch() -> None:
+    source = SimpleNamespace(startOffset="None", endOffset="None", latestOffset="None")
+    found = read_progress(progress(sources=[source], observedMetrics={"mine": {}}), ["mine"])
+    assert found is not None
+    assert (found.units, found.backlog_units, found.arrived) == (None, None, 0)
+
+
+def test_the_control_row_tells_everyone_the_same(tmp_path: Path) -> None:
+    made = loop(tmp_path)
+    row = ControlRow(str(tmp_path), None, 0)
+    first, note = row.decision_for(0, None)
+    made.retarget(50.0)
+    assert note == ""
+    assert ControlRow(str(tmp_path), None, 1).decision_for(0, None) == (first, "")
+    other, _ = row.decision_for(1, None)
+    assert other is not None
+    assert first is not None
+    assert other.salt != first.salt
+
+
+def test_the_control_row_sheds_nothing_it_cannot_write_down(tmp_path: Path) -> None:
+    row = ControlRow(str(tmp_path / "nowhere"), None, 0)
+    decision, note = row.decision_for(0, None)
+    assert decision is None
+    assert note.startswith("nothing shed")
+    values = row.row(0, decision, note)
+    assert values["_spillway_at_limit"] == 2**63 - 1
+    assert values["_spillway_keep_ratio"] == 1.0
+
+
+def test_a_decision_for_a_batch_that_was_lost_is_not_used(tmp_path: Path) -> None:
+    folder, checkpoint = Folder(tmp_path / "spillway"), tmp_path
+    folder.write("latest.json", json.dumps({"published": Published().to_dict()}))
+    (checkpoint / "offsets").mkdir()
+    row = ControlRow(str(folder.root), str(checkpoint), 0)
+
+    def cut(at_ms: int) -> None:
+        (checkpoint / "offsets" / "0").write_text(f'v1\n{{"batchTimestampMs":{at_ms}}}\n{{"rows":{at_ms}}}')
+
+    cut(1000)
+    first, _ = row.decision_for(0, None)
+    assert row.decision_for(0, None)[0] == first
+    cut(2000)
+    second, _ = row.decision_for(0, None)
+    assert first is not None
+    assert second is not None
+    assert (first.expected_rows, second.expected_rows) == (1000.0, 2000.0)
+
+
+def test_infinities_as_spark_connect_writes_them() -> None:
+    values = ["-Infinity", *[0.5] * (len(GRID) - 2), "Infinity"]
+    found = StageReport.of({"arrived": 3, "quantiles": values, "first_arrival": "NaN"})
+    assert found.quantiles is not None
+    assert (found.quantiles[0], found.quantiles[-1]) == (float("-inf"), float("inf"))
+    assert found.first_arrival_s is None
