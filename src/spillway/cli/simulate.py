@@ -19,9 +19,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "simulate",
         help="try controllers on a trace in virtual time",
-        description="Run one or more controllers over a trace of arrivals in virtual time, without "
-        "Spark, and compare "
-        "delay and loss with each other and with the least possible loss.",
+        description="Run one or more controllers over a trace of arrivals in virtual time, without Spark, and "
+        "compare delay and loss with each other and with the least possible loss.",
     )
     parser.add_argument(
         "controllers", metavar="CONTROLLER", nargs="*", help="deadline, ctrl, baseline, aurora, none"
@@ -31,9 +30,8 @@ def add(commands: Any) -> None:
         "--trace",
         metavar="TRACE",
         default="burst",
-        help="step, sine, burst (half the capacity, five times, half; the default), pareto, or a "
-        "file: Parquet with "
-        "arrival times, JSON with rates",
+        help="step, sine, burst (half the capacity, five times, half; the default), pareto, or a file: "
+        "Parquet with arrival times, JSON with rates",
     )
     trace.add_argument("--rate", type=float, metavar="ROWS/S", help="scale the trace to this mean rate")
     trace.add_argument(
@@ -172,8 +170,8 @@ def show(console: Any, metrics: dict[str, Any], least: float, trace: Arrivals, t
 
     rate = trace.total / trace.duration_s if trace.duration_s else 0.0
     console.print(
-        f"{trace.total:,} rows in {trace.duration_s:,.0f} s ({rate:,.0f}/s), target {target_s:g} s, "
-        f"least possible loss {least:.1%}",
+        f"{trace.total:,} rows in {trace.duration_s:,.0f} s ({rate:,.0f}/s), target {target_s:g} s, least "
+        f"possible loss {least:.1%}",
         highlight=False,
     )
     table = Table("controller", box=None, pad_edge=False)

@@ -85,11 +85,11 @@ def figure_5(out: Path | None) -> Figure:
             files = save(figure, out, "figure-05-step-response")
     return Figure(
         title="System responses to step inputs",
-        paper="Below 190 rows/s the delay is small and constant; above, it grows without end at a "
-        "rate that settles at "
-        "once: the engine integrates what it cannot process.",
-        ours=f"Below {HEADROOM / _COST_S:.0f} rows/s the delay stays under {flat:.2g} s; at 300 rows/s it grows by "
-        f"{slope[300.0]:.3f} s a second (f_in c/H - 1 = {expected[300.0]:.3f}), steady to {steadiness:.2g} s.",
+        paper="Below 190 rows/s the delay is small and constant; above, it grows without end at a rate that "
+        "settles at once: the engine integrates what it cannot process.",
+        ours=f"Below {HEADROOM / _COST_S:.0f} rows/s the delay stays under {flat:.2g} s; at 300 rows/s it "
+        f"grows by {slope[300.0]:.3f} s a second (f_in c/H - 1 = {expected[300.0]:.3f}), steady to "
+        f"{steadiness:.2g} s.",
         holds=holds,
         numbers={"growth_per_s": _keys(slope), "growth_by_model": _keys(expected), "flat_delay_s": flat},
         files=files,
