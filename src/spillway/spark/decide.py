@@ -144,11 +144,10 @@ def decide(published: Published, batch: int, size: BatchSize) -> BatchDecision:
 
 
 def _rows(published: Published, size: BatchSize) -> tuple[float | None, bool]:
-    guess = 1.0 / len(published.stages) if size.counts_rows else None
-    found = [guess if stage.rows_per_unit is None else stage.rows_per_unit for stage in published.stages]
-    per_unit = [each for each in found if each is not None]
-    if size.units is not None and len(per_unit) == len(found):
-        return size.units * sum(per_unit), True
+    learned = [stage.rows_per_unit for stage in published.stages if stage.rows_per_unit is not None]
+    per_unit = sum(learned) if learned else 1.0 if size.counts_rows else None
+    if size.units is not None and per_unit is not None:
+        return size.units * per_unit, True
     if published.rows_per_s is not None and size.waited_s is not None:
         return published.rows_per_s * size.waited_s, False
     return None, False

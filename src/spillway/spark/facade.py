@@ -17,7 +17,7 @@ from spillway.durations import Duration, seconds
 from spillway.errors import CheckpointInUseError, SpillwayError, invalid, unknown
 from spillway.spark.listener import LoopListener, listen
 from spillway.spark.loop import Loop
-from spillway.spark.plane import ControlRow
+from spillway.spark.plane import ControlRow, owner_of
 from spillway.spark.status import Status
 from spillway.spark.storage import Folder, Lease, local_path
 from spillway.spark.tuples import TuplePlan
@@ -139,7 +139,7 @@ class Spillway:
         return Status(
             name=self.name,
             mode=self.mode,
-            running=self._loop.running,
+            running=self._is_active(),
             decision=self._loop.published.decision,
             last=self._loop.history.last(),
             problems=tuple(self._loop.problems),
@@ -194,7 +194,7 @@ class Spillway:
     def _take_lease(self) -> str | None:
         """Lock the folder; return the problem where that is not possible for other reasons than a holder."""
         earlier = _alive.get(self._folder.root)
-        if earlier is not None and not earlier._loop.running:
+        if earlier is not None and not earlier._is_active():
             earlier.close()
         try:
             self._lease.take()
@@ -207,11 +207,16 @@ class Spillway:
 
     def _hear_out(self) -> None:
         """Wait for the events of a query that has ended: they come a little later than its end."""
-        if self._spark is None:
-            return
-        active = {str(query.id) for query in self._spark.streams.active}
-        if not active or (self._loop.query is not None and self._loop.query not in active):
+        if self._spark is not None and not self._is_active():
             self._loop.wait_for_the_rest(_PATIENCE_S)
+
+    def _is_active(self) -> bool:
+        """Return whether the query that uses this Spillway is running now."""
+        if self._spark is None:
+            return False
+        mine = self._loop.query or (None if self._checkpoint is None else owner_of(self._checkpoint))
+        active = {str(query.id) for query in self._spark.streams.active}
+        return bool(active) if mine is None else mine in active
 
     def _listen(self, spark: SparkSession) -> None:
         if self._spark is None:

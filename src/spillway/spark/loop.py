@@ -106,12 +106,6 @@ class Loop:
         with self._lock:
             return self._query
 
-    @property
-    def running(self) -> bool:
-        """Whether a query that uses this loop has been seen and not yet seen to end."""
-        with self._lock:
-            return self._run is not None
-
     def note(self, problem: str) -> None:
         """Remember a problem for the status; the same one only once in a row."""
         with self._lock:

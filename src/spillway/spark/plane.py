@@ -148,12 +148,17 @@ def _arrow_schema() -> pa.Schema:
     return pa.schema([(name, kinds[kind]) for name, kind in parts])
 
 
-def _refuse_other_query(checkpoint: Path, query: str | None) -> None:
+def owner_of(checkpoint: Path) -> str | None:
+    """Return the id of the query whose checkpoint this is, None where it cannot be told."""
     try:
-        owner = json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"]
+        return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
     except (OSError, ValueError, KeyError, TypeError):
-        return
-    if query is not None and owner != query:
+        return None
+
+
+def _refuse_other_query(checkpoint: Path, query: str | None) -> None:
+    owner = owner_of(checkpoint)
+    if query is not None and owner is not None and owner != query:
         raise CheckpointInUseError(
             f"checkpoint = {str(checkpoint)!r} belongs to query {owner}, but this is query {query}.",
             hint="give writeStream the checkpointLocation that Spillway was given; one Spillway serves one query",
