@@ -59,7 +59,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spillway.core.control.checks import require_number, require_whole
-from spillway.core.control.model import MOST_COST_S, MOST_ROWS
 from spillway.core.control.state import from_snapshot, to_snapshot
 
 Array = NDArray[np.float64]
@@ -153,18 +152,19 @@ class CostModel:
         self, *, arrived_rows: float, kept_rows: float, busy_s: float, warm: bool = True
     ) -> Costs | None:
         """Take in a finished batch and return the estimates after it."""
-        sane = all(math.isfinite(x) and x >= 0.0 for x in (arrived_rows, kept_rows, busy_s))
-        if not warm or not sane or busy_s <= 0.0:
+        if not warm or not _plausible(arrived_rows, kept_rows, busy_s):
             return self.costs
-        k = min(float(kept_rows), MOST_ROWS)
-        d = min(max(float(arrived_rows) - k, 0.0), MOST_ROWS)
-        busy = min(max(float(busy_s), _LEAST_ROW_S), MOST_COST_S)
+        k = float(round(kept_rows))
+        d = float(max(round(arrived_rows) - k, 0.0))
         state = self.state
-        state.batches = [*state.batches[1 - self.config.memory_batches :], [d, k, busy]]
+        state.batches = [*state.batches[1 - self.config.memory_batches :], [d, k, float(busy_s)]]
         last = None if self.costs is None else self._after_jump(self.costs)
         F, s, c = self._solve(last)
-        rows_seen = k > 0.0 or last is not None
-        state.estimates = [F, s, _moved(Costs(F, c, s), state.batches) if rows_seen else 0.0]
+        if k > 0.0 or last is not None:
+            c = _moved(Costs(F, c, s), state.batches)
+            state.estimates = [F, min(s, c), c]
+        else:
+            state.estimates = [F, s, 0.0]
         return self.costs
 
     def snapshot(self) -> dict[str, Any]:
@@ -181,8 +181,11 @@ class CostModel:
         )
         if abs(math.log(max(after_s, _LEAST_ROW_S) / max(before_s, _LEAST_ROW_S))) < _JUMP:
             return last
-        dearer = cost_s > last.cost_s
-        state.batches = [b for b in batches[-5:-1] if (_excess_s(b, last) > 0.0) == dearer] + batches[-1:]
+        way = math.copysign(1.0, cost_s - last.cost_s)
+        while len(state.batches) > 5 or (
+            len(state.batches) > 1 and _excess_s(state.batches[0], last) * way <= 0.0
+        ):
+            state.batches = state.batches[1:]
         state.believed[2], state.doubt[2] = cost_s, max(state.doubt[2], 2.0)
         return after
 
@@ -191,8 +194,12 @@ class CostModel:
         state = self.state
         d, k, busy = np.asarray(state.batches, dtype=np.float64).T
         believed, doubt = np.array(state.believed), np.array(state.doubt)
-        unit = believed * doubt  # in these units, the prior has a standard deviation of 1 in each direction
-        prior = 1.0 / doubt
+        config = self.config
+        least = np.array([0.1 * config.cold_fixed_s, config.cold_skip_s, config.cold_cost_s])
+        unit = np.maximum(
+            believed * doubt, least
+        )  # the prior's standard deviations; never so sure as to be stuck
+        prior = believed / unit
         columns = np.column_stack([np.ones_like(busy), d, k]) * unit
         theta = prior if last is None else np.array([last.fixed_s, last.skip_s, last.cost_s]) / unit
         # Relative errors, but no batch counts for more because it was short, by itself or by surprise.
@@ -220,6 +227,12 @@ class CostModel:
         F, s, c = (theta * unit).tolist()
         c = max(c, _LEAST_ROW_S)
         return F, min(s, c), c
+
+
+def _plausible(arrived_rows: float, kept_rows: float, busy_s: float) -> bool:
+    """Say whether a batch can have been: from a microsecond to a day, and no row in less than a tenth of a ns."""
+    finite = all(math.isfinite(x) and x >= 0.0 for x in (arrived_rows, kept_rows, busy_s))
+    return finite and 1e-6 <= busy_s <= 1e5 and max(arrived_rows, kept_rows) * 1e-10 <= busy_s
 
 
 def _trust(error: Array) -> Array:
