@@ -130,6 +130,28 @@ class Recording:
         """The longest delay or age."""
         return float(self._sorted[0][-1]) if self._sorted[0].size else 0.0
 
+    def delay_line(self) -> tuple[Floats, Floats]:
+        """Return the delay of every delivered row against its arrival: a falling line per batch, then a gap."""
+        arrived, delays = [], []
+        for first, last, weight, ended_s in self._counted():
+            if weight > 0.0:
+                at = self._edges(first, last)
+                arrived += [*at.tolist(), np.nan]
+                delays += [*(ended_s - at).tolist(), np.nan]
+        return np.array(arrived), np.array(delays)
+
+    def waiting_line(self) -> tuple[Floats, Floats]:
+        """Return the age of the rows that were still waiting at the end against their arrival."""
+        first, last = max(self._read_rows, self.first_row), int(self.trace.count(self.until_s))
+        if first >= last:
+            return np.empty(0), np.empty(0)
+        at = self._edges(first, last)
+        return at, self.until_s - at
+
+    def _edges(self, first: int, last: int) -> Floats:
+        """Return when the first and the last of a range of rows arrived."""
+        return np.concatenate([self.trace.times(row, row + 1) for row in (first, last - 1)])
+
     def least_lost_rows(self, capacity: float) -> int:
         """Return the rows that even a shedder with full knowledge of the trace would lose.
 

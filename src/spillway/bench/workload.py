@@ -33,7 +33,7 @@ EVENT: Final = (
 )
 """The fields of an event's JSON payload."""
 
-STRETCH_ROUNDS: Final = 8
+STRETCH_ROUNDS: Final = 16
 """How often a pseudonym is hashed: trying out all addresses takes that many times longer."""
 
 DATA_CENTRES: Final = {

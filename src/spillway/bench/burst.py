@@ -1,0 +1,184 @@
+"""A burst on real Spark: measure what the machine can do, then play five times as much, in several variants.
+
+The demo and the Spark benchmark are this, once with a live view and once with metrics. What comes out is a
+value with a JSON form, from which reports and figures are drawn.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from spillway.bench.capacity import Capacity, measure
+from spillway.bench.drive import Watch, play
+from spillway.bench.recording import Batch, Recording, Variant
+from spillway.bench.session import session
+from spillway.errors import SpillwayError, invalid
+from spillway.replay.traces import Rates
+
+
+@dataclass(frozen=True, kw_only=True)
+class BurstPlan:
+    """What is played and for how long.
+
+    ===================== ==================================================================================
+    ``target_s``          the delay that rows should not exceed
+    ``lead_s``            half of the capacity, to warm the query up; rows of that time do not count
+    ``calm_s``            half of the capacity
+    ``burst_s``           five times the capacity
+    ``after_s``           half of the capacity
+    ``patience_s``        how long to wait for rows that have not come through when the trace is over
+    ``blocks``            how often plain query and query with Spillway take turns at saturation
+    ``batches_per_block`` batches measured in each of those turns
+    ``warm_up_batches``   batches that the fresh JVM gets at most to reach its speed
+    ===================== ==================================================================================
+    """
+
+    target_s: float = 3.0
+    lead_s: float = 8.0
+    calm_s: float = 10.0
+    burst_s: float = 30.0
+    after_s: float = 12.0
+    patience_s: float = 8.0
+    blocks: int = 4
+    batches_per_block: int = 4
+    warm_up_batches: int = 30
+
+    def __post_init__(self) -> None:
+        for name in ("target_s", "lead_s", "calm_s", "burst_s", "after_s", "patience_s"):
+            if not getattr(self, name) > 0.0:
+                raise invalid(name, getattr(self, name), "seconds above 0")
+        for name in ("blocks", "batches_per_block", "warm_up_batches"):
+            if getattr(self, name) < 1:
+                raise invalid(name, getattr(self, name), "a whole number >= 1")
+
+    def trace(self, rows_per_s: float) -> Rates:
+        """Return the arrivals for a machine of this capacity."""
+        half, five = 0.5 * rows_per_s, 5.0 * rows_per_s
+        return Rates((half, five, half), (self.lead_s + self.calm_s, self.burst_s, self.after_s))
+
+    def phase(self, at_s: float) -> str:
+        """Return what is going on at a second of the trace, in words.
+
+        >>> BurstPlan().phase(20.0)
+        'burst: five times the capacity'
+        """
+        if at_s < self.lead_s:
+            return "warming up at half the capacity"
+        if at_s < self.lead_s + self.calm_s:
+            return "calm: half the capacity"
+        if at_s < self.lead_s + self.calm_s + self.burst_s:
+            return "burst: five times the capacity"
+        return "after the burst: half the capacity"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Burst:
+    """What became of it: the plan, the machine, its capacity, and a recording of each variant."""
+
+    plan: BurstPlan
+    capacity: Capacity
+    runs: Mapping[Variant, Recording]
+    machine: Mapping[str, Any]
+
+    def to_json(self) -> str:
+        """Return everything as JSON."""
+        runs = {
+            name: {**asdict(run), "trace": json.loads(run.trace.to_json())} for name, run in self.runs.items()
+        }
+        found = {
+            "plan": asdict(self.plan),
+            "capacity": asdict(self.capacity),
+            "machine": dict(self.machine),
+            "runs": runs,
+        }
+        return json.dumps(found, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read back what :meth:`to_json` gave."""
+        try:
+            found = json.loads(text)
+            runs: dict[Variant, Recording] = {}
+            for name, run in found["runs"].items():
+                batches = tuple(Batch(**batch) for batch in run.pop("batches"))
+                trace = Rates(**run.pop("trace"))
+                history = tuple(run.pop("history"))
+                runs[name] = Recording(trace=trace, batches=batches, history=history, **run)
+            capacity = {
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in found["capacity"].items()
+            }
+            return cls(
+                plan=BurstPlan(**found["plan"]),
+                capacity=Capacity(**capacity),
+                machine=found["machine"],
+                runs=runs,
+            )
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise SpillwayError(f"not the record of a burst: {error!r}.") from error
+
+
+def run(
+    plan: BurstPlan,
+    variants: Sequence[Variant],
+    *,
+    tell: Callable[[str], None] = lambda _: None,
+    watch: Watch | None = None,
+    measured: Callable[[Capacity], None] = lambda _: None,
+) -> Burst:
+    """Start Spark, measure the capacity, and play the burst in each of the variants."""
+    tell("starting Spark")
+    with session("spillway") as (spark, folder):
+        capacity = measure(
+            spark,
+            folder,
+            batch_s=plan.target_s / 2,
+            blocks=plan.blocks,
+            batches=plan.batches_per_block,
+            warm_up_batches=plan.warm_up_batches,
+            tell=tell,
+        )
+        measured(capacity)
+        trace = plan.trace(capacity.rows_per_s)
+        runs: dict[Variant, Recording] = {}
+        for variant in variants:
+            tell(f"playing the burst: {variant}")
+            runs[variant] = play(
+                spark,
+                folder,
+                trace,
+                variant,
+                target_s=plan.target_s,
+                from_s=plan.lead_s,
+                patience_s=plan.patience_s,
+                max_rows_per_batch=capacity.batch_rows if variant == "capped" else None,
+                watch=watch,
+            )
+        tell("stopping Spark")
+        machine = _machine(spark.version)
+    return Burst(plan=plan, capacity=capacity, runs=runs, machine=machine)
+
+
+def _machine(spark: str) -> dict[str, Any]:
+    return {
+        "cores": os.cpu_count(),
+        "processor": _processor(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "spark": spark,
+        "python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown"
