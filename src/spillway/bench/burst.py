@@ -110,7 +110,7 @@ class Burst:
                 trace = Rates(**run.pop("trace"))
                 history = tuple(run.pop("history"))
                 runs[name] = Recording(trace=trace, batches=batches, history=history, **run)
-            capacity = {
+            capacity: dict[str, Any] = {
                 name: tuple(value) if isinstance(value, list) else value
                 for name, value in found["capacity"].items()
             }

@@ -105,13 +105,14 @@ def delay_figure(burst: Burst, out: Path | None) -> Figure:
                 axis.legend(loc="upper left")
             files = save(figure, out, "spark-delay")
     numbers = {
-        name: {"p99_s": run.quantile_s(0.99), "worst_s": run.worst_s} for name, run in burst.runs.items()
+        str(name): {"p99_s": run.quantile_s(0.99), "worst_s": run.worst_s} for name, run in burst.runs.items()
     }
     return Figure(
         title="Delay through a burst of five times the capacity",
         paper="no paper: without shedding the delay grows as long as the burst lasts, with it the target holds",
-        ours=f"99 in 100 rows within {shed.quantile_s(0.99):.1f} s with Spillway, {plain.quantile_s(0.99):.1f} s without, "
-        f"{capped.quantile_s(0.99):.1f} s with a row limit; target {shed.target_s:g} s",
+        ours=f"99 in 100 rows within {shed.quantile_s(0.99):.1f} s with Spillway, "
+        f"{plain.quantile_s(0.99):.1f} s without, {capped.quantile_s(0.99):.1f} s with a row limit; "
+        f"target {shed.target_s:g} s",
         holds=shed.quantile_s(0.99) <= 1.2 * shed.target_s and plain.quantile_s(0.99) >= 3.0 * plain.target_s,
         numbers=numbers,
         files=files,

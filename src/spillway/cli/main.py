@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 
 from spillway._version import __version__
-from spillway.cli import bench, simulate
+from spillway.cli import bench, demo, simulate
 from spillway.errors import SpillwayError
 
-COMMANDS = (bench, simulate)
+COMMANDS = (demo, bench, simulate)
 
 
 def parser() -> argparse.ArgumentParser:
