@@ -77,6 +77,25 @@ class BurstPlan:
         return "after the burst: half the capacity"
 
 
+FULL = BurstPlan()
+"""For figures that repeat: about five minutes."""
+
+DEMO = BurstPlan(lead_s=6.0, calm_s=8.0, burst_s=20.0, after_s=10.0, blocks=2, batches_per_block=3)
+"""For people who watch: about two and a half minutes for two variants."""
+
+QUICK = BurstPlan(
+    lead_s=2.0,
+    calm_s=2.0,
+    burst_s=8.0,
+    after_s=3.0,
+    patience_s=1.0,
+    blocks=2,
+    batches_per_block=2,
+    warm_up_batches=8,
+)
+"""For a first look: a minute for three variants on a quiet machine."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Burst:
     """What became of it: the plan, the machine, its capacity, and a recording of each variant."""

@@ -26,24 +26,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from spillway.bench import burst as bursts
-from spillway.bench.burst import Burst, BurstPlan
+from spillway.bench.burst import FULL, QUICK, Burst
 from spillway.bench.burst_figures import draw_burst, draw_delay, draw_rates, draw_target
 from spillway.bench.figures import panels, save
 from spillway.bench.recording import Variant
 from spillway.bench.results import Figure, Results, commit_id
 from spillway.bench.suites import Request
 
-FULL = BurstPlan()
-QUICK = BurstPlan(
-    lead_s=2.0,
-    calm_s=2.0,
-    burst_s=8.0,
-    after_s=3.0,
-    patience_s=1.0,
-    blocks=2,
-    batches_per_block=2,
-    warm_up_batches=8,
-)
 VARIANTS: tuple[Variant, ...] = ("spillway", "capped", "plain")
 
 

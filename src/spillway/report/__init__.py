@@ -1,6 +1,8 @@
-"""Self-contained HTML pages, drawn from a history or from a recorded burst."""
+"""Self-contained HTML pages: about the demo's burst, a query's history, or a benchmark's results."""
 
-from spillway.report.burst import picture, render, summary, write_report
-from spillway.report.history import render_history, write_history
+from spillway.report.burst import burst_page
+from spillway.report.burst_plots import delay_picture
+from spillway.report.history import history_page
+from spillway.report.results import results_page
 
-__all__ = ["picture", "render", "render_history", "summary", "write_history", "write_report"]
+__all__ = ["burst_page", "delay_picture", "history_page", "results_page"]

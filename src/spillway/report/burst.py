@@ -1,165 +1,173 @@
-"""The page of the demo: the same burst without and with Spillway, side by side."""
+"""The demo's page: the same burst without and with Spillway, side by side."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
+from spillway._version import __version__
 from spillway.bench.burst import Burst
-from spillway.bench.burst_figures import (
-    VARIANT_NAMES,
-    draw_burst,
-    draw_delay,
-    draw_kept,
-    draw_rates,
-    draw_target,
-)
-from spillway.bench.figures import panels, save_as
-from spillway.bench.recording import Recording, Variant
-from spillway.report.page import page, plot, table, text, write
-
-Row = tuple[str, str, str]
+from spillway.bench.burst_figures import VARIANT_NAMES
+from spillway.bench.recording import Recording
+from spillway.report import page as html
+from spillway.report.burst_plots import delay_plot, delay_plots, kept_plot, rate_plot
+from spillway.report.decisions import decision_table, dropped_by_reason
 
 
-def summary(burst: Burst) -> list[Row]:
-    """Return the figures in words: what was measured, without and with Spillway."""
-    plain, shed = burst.runs["plain"], burst.runs["spillway"]
+def burst_page(burst: Burst) -> str:
+    """Return a self-contained HTML page about a burst that was played without and with Spillway."""
+    plain, shed, plan = burst.runs["plain"], burst.runs["spillway"], burst.plan
     least = shed.least_lost_rows(burst.capacity.rows_per_s)
+    lost = shed.dropped_rows + shed.waiting_rows
+    return html.page(
+        "The same burst, without and with Spillway",
+        html.paragraph(verdict(burst), "lead"),
+        html.cards(
+            [
+                (f"{shed.within_target:.1%}", f"of rows within {plan.target_s:g} s with Spillway"),
+                (f"{plain.within_target:.1%}", f"of rows within {plan.target_s:g} s without"),
+                (
+                    f"{shed.quantile_s(0.99):.1f} s",
+                    f"99 of 100 rows, without Spillway {at_least(plain, 0.99)}",
+                ),
+                (f"{lost / max(least, 1):.2f} ×", "the least loss that is possible at this capacity"),
+            ]
+        ),
+        html.heading("How long a row took"),
+        html.figure(
+            delay_plot(burst),
+            "Each row's delay from arrival to result, over the second it arrived. The lines of a batch fall because "
+            "its first row waits longest. " + _dotted(plain),
+        ),
+        html.heading("The same, closer"),
+        html.figure(
+            delay_plots(burst),
+            "The same delays on a logarithmic scale, the same for both. The dashed line is the target, the "
+            "shaded part the burst.",
+        ),
+        html.heading("What arrived and what was kept"),
+        html.figure(
+            rate_plot(burst),
+            f"Rows per second. This machine finishes {burst.capacity.rows_per_s:,.0f} rows a second of this query in "
+            f"batches that are short enough for the target.",
+        ),
+        html.figure(
+            kept_plot(burst),
+            "Share of the arriving rows that was kept. In the burst no more can be kept than capacity over "
+            "arrivals, and reading the rows that are then dropped takes its part of the capacity.",
+        ),
+        html.heading("In numbers"),
+        html.table(("", VARIANT_NAMES["plain"], VARIANT_NAMES["spillway"]), summary(burst)),
+        html.heading("Where the rows went"),
+        html.table(("with Spillway", "rows", "share"), whereabouts(shed), text_columns=(0,)),
+        html.paragraph(
+            f"A shedder that knew the whole burst beforehand, and worked at the measured capacity without a pause, "
+            f"would have lost {least:,} rows."
+        ),
+        html.details(
+            f"All {len(shed.history)} decisions of Spillway, with their reasons",
+            decision_table(shed.history, _history_start(shed)),
+        ),
+        html.heading("How this was measured"),
+        html.paragraph(method(burst)),
+        html.paragraph(machine(burst), "muted"),
+        html.footer(f"Spillway {__version__}. This page needs nothing but itself."),
+    )
 
-    def both(what: str, of: Any) -> Row:
-        return what, of(plain), of(shed)
+
+def verdict(burst: Burst) -> str:
+    """Return what happened, in two sentences."""
+    plain, shed, plan = burst.runs["plain"], burst.runs["spillway"], burst.plan
+    lost = shed.dropped_rows + shed.waiting_rows
+    least = shed.least_lost_rows(burst.capacity.rows_per_s)
+    return (
+        f"For {plan.burst_s:g} seconds five times as much arrived as this machine can process. Without Spillway "
+        f"rows took {'more than ' if plain.waiting_rows else 'up to '}{plain.worst_s:.0f} s. With Spillway 99 of "
+        f"100 were through within {shed.quantile_s(0.99):.1f} s, with a target of {plan.target_s:g} s; for that it "
+        f"shed {lost / max(shed.arrived_rows, 1):.0%} of all rows, where at least "
+        f"{least / max(shed.arrived_rows, 1):.0%} had to go."
+    )
+
+
+def summary(burst: Burst) -> list[tuple[str, str, str]]:
+    """Return the comparison as rows of a table."""
+    runs = burst.runs["plain"], burst.runs["spillway"]
+
+    def row(what: str, *cells: str) -> tuple[str, str, str]:
+        return what, cells[0], cells[1]
 
     return [
-        both(f"delivered rows within {shed.target_s:g} s", lambda run: f"{run.within_target:.1%}"),
-        both("99 in 100 rows within", lambda run: f"{run.quantile_s(0.99):.1f} s"),
-        both("longest delay", lambda run: f"{run.worst_s:.1f} s"),
-        both("rows that arrived", lambda run: f"{run.arrived_rows:,}"),
-        both("rows delivered", lambda run: f"{run.kept_rows:,.0f}"),
-        both("rows shed, all on record", lambda run: f"{run.dropped_rows:,.0f}"),
-        both("rows still waiting at the end", lambda run: f"{max(run.waiting_rows, 0):,}"),
-        ("rows that must be lost to hold the target", "", f"{least:,}"),
+        row(
+            f"rows within the target of {burst.plan.target_s:g} s",
+            *(f"{run.within_target:.1%}" for run in runs),
+        ),
+        row("half of the rows took at most", *(at_least(run, 0.5) for run in runs)),
+        row("99 of 100 rows took at most", *(at_least(run, 0.99) for run in runs)),
+        row("the slowest row took", *(at_least(run, 1.0) for run in runs)),
+        row("rows that arrived", *(f"{run.arrived_rows:,}" for run in runs)),
+        row("rows delivered", *(f"{run.kept_rows:,.0f}" for run in runs)),
+        row("rows dropped on purpose", *(f"{run.dropped_rows:,.0f}" for run in runs)),
+        row("rows still waiting when the run was cut off", *(f"{run.waiting_rows:,}" for run in runs)),
+        row(
+            "age of the oldest of them",
+            *(f"{run.oldest_waiting_s:.1f} s" if run.waiting_rows else "–" for run in runs),
+        ),
     ]
 
 
-def render(burst: Burst) -> str:
-    """Return the page."""
-    plain, shed = burst.runs["plain"], burst.runs["spillway"]
-    plan, machine = burst.plan, burst.machine
-    headline = (
-        f"A burst of five times the capacity: {plain.worst_s:.0f} s of delay without Spillway, "
-        f"{shed.worst_s:.1f} s with it"
-    )
-    setting = (
-        "The same query over the same events, first plain, then with Spillway(...).tuples(df) in the plan. "
-        f"Target: {plan.target_s:g} s from a row's arrival to its result. This machine does "
-        f"{burst.capacity.rows_per_s:,.0f} rows a second at saturation; half of that arrives, then five times as "
-        f"much for {plan.burst_s:g} s, then half again."
-    )
-    footnote = (
-        f"{machine.get('processor', '')}, {machine.get('cores', '')} cores, Spark {machine.get('spark', '')}, "
-        f"Python {machine.get('python', '')}. Delays are exact: the arrival of each row is known from the replayed "
-        "trace, the end of its batch from Spark. Rows are shed by a hash, so the kept ones are a uniform sample of "
-        "their batch."
-    )
-    return page(
-        "Spillway: a burst held at its latency target",
-        [
-            f"<h1>{text(headline)}</h1>",
-            f'<p class="soft">{text(setting)}</p>',
-            plot_of(
-                burst,
-                draw_side_by_side,
-                "Delay of every delivered row over the moment it arrived. Dotted: rows that had still not come out "
-                "when the run was cut off, with their age.",
-            ),
-            table(["", VARIANT_NAMES["plain"], VARIANT_NAMES["spillway"]], summary(burst)),
-            "<h2>What was kept</h2>",
-            plot_of(
-                burst,
-                draw_rows,
-                "Rows arriving and rows kept per second, and the share that was kept, with Spillway. The first batch "
-                "of the burst is cut already, because its size is known before it runs.",
-            ),
-            "<h2>How the controller saw it</h2>",
-            table(
-                ["batch", "arrived", "kept", "took", "worst delay", "a row costs", "a batch costs"],
-                _batches(shed),
-            ),
-            f'<p class="soft">{text(footnote)}</p>',
-        ],
+def whereabouts(shed: Recording) -> list[tuple[str, str, str]]:
+    """Return what became of the rows: kept, dropped by reason, waiting."""
+    counted = [entry for entry in shed.history if entry["batch"] in _counted_batches(shed)]
+    dropped = dropped_by_reason(counted)
+    total = sum(dropped.values()) or 1
+    rows = [("delivered", shed.kept_rows)]
+    # A batch that began before the rows counted is shared out, so the reasons are scaled to what counts.
+    rows += [(f"dropped: {why}", count / total * shed.dropped_rows) for why, count in dropped.items()]
+    rows += [("waiting at the end", float(shed.waiting_rows))] if shed.waiting_rows else []
+    return [(what, f"{count:,.0f}", f"{count / max(shed.arrived_rows, 1):.1%}") for what, count in rows]
+
+
+def method(burst: Burst) -> str:
+    """Return how delays were measured and what that leaves out."""
+    plan, capacity = burst.plan, burst.capacity
+    return (
+        f"A replayed trace says when each row arrives, and Spark's offsets and clock say which batch took it and "
+        f"when that was committed, so a delay is known for every row without any work in the measured query. The "
+        f"capacity is that of the query without Spillway at saturation, in batches of {capacity.batch_rows:,} rows "
+        f"that take about half of the target. Both runs got {plan.lead_s:g} s at half of the capacity first, which "
+        f"do not count. The run without Spillway is cut off {plan.patience_s:g} s after the last row arrived, "
+        f"because its backlog would take minutes; rows that were still waiting then count with their age, so its "
+        f"true delays are longer than shown."
     )
 
 
-def plot_of(burst: Burst, draw: Any, caption: str) -> str:
-    """Return a drawing as a part of the page."""
-    with panels(1, 2, width=11.0, height=3.4) as (figure, axes):
-        draw(axes, burst)
-        return plot(figure, caption)
+def machine(burst: Burst) -> str:
+    """Return what this ran on."""
+    found = burst.machine
+    return (
+        f"{found['cores']} cores ({found['processor']}), {found['system']}, Spark {found['spark']}, Python "
+        f"{found['python']}. Throughput at saturation with Spillway in the plan and nothing to shed: "
+        f"{burst.capacity.idle_throughput_ratio:.1%} of that without."
+    )
 
 
-def picture(burst: Burst, path: Path) -> None:
-    """Write the picture of both delays to a file of its own."""
-    with panels(1, 2, width=9.5, height=3.0) as (figure, axes):
-        draw_side_by_side(axes, burst)
-        save_as(figure, path)
+def at_least(run: Recording, q: float) -> str:
+    """Return a quantile, marked where rows that still wait make it a lower bound."""
+    delay_s = run.worst_s if q >= 1.0 else run.quantile_s(q)
+    return f"{'> ' if run.waiting_rows and delay_s > run.target_s else ''}{delay_s:.1f} s"
 
 
-def write_report(burst: Burst, folder: Path) -> Path:
-    """Write the page, the picture and the record they are drawn from, and return the page's path."""
-    write(folder / "burst.json", burst.to_json())
-    picture(burst, folder / "demo.svg")
-    write(folder / "report.html", render(burst))
-    return folder / "report.html"
+def _dotted(plain: Recording) -> str:
+    if not plain.waiting_rows:
+        return ""
+    return "Dotted: rows that were still waiting when the run was cut off, with the age they had then."
 
 
-def draw_side_by_side(axes: list[Any], burst: Burst) -> None:
-    """Draw both delays on one scale."""
-    variants: tuple[Variant, Variant] = ("plain", "spillway")
-    highest = 1.08 * max(burst.runs[name].worst_s for name in variants)
-    for axis, name in zip(axes, variants, strict=True):
-        run: Recording = burst.runs[name]
-        draw_burst(axis, burst)
-        draw_delay(axis, run)
-        draw_target(axis, burst.plan.target_s)
-        axis.set_title(f"{VARIANT_NAMES[name]}: {run.within_target:.0%} of delivered rows in time")
-        axis.set(ylim=(0.0, highest), xlabel="seconds", ylabel="delay of a row (s)")
-        axis.text(
-            burst.plan.calm_s + burst.plan.burst_s / 2, 0.95 * highest, "burst: 5 × capacity", ha="center", va="top",
-            color="#555555",
-        )  # fmt: skip
-        axis.annotate(
-            f"target {burst.plan.target_s:g} s", (0.0, burst.plan.target_s), xytext=(4, 4),
-            textcoords="offset points", color="#222222",
-        )  # fmt: skip
+def _counted_batches(run: Recording) -> set[int]:
+    return {batch.number for batch in run.batches if batch.last_row > run.first_row}
 
 
-def draw_rows(axes: list[Any], burst: Burst) -> None:
-    """Draw what arrived and what was kept."""
-    run = burst.runs["spillway"]
-    draw_burst(axes[0], burst)
-    draw_rates(axes[0], burst, run)
-    axes[0].set(xlabel="seconds", ylabel="rows per second")
-    axes[0].legend(loc="upper right")
-    draw_burst(axes[1], burst)
-    draw_kept(axes[1], burst, run)
-    axes[1].set(xlabel="seconds", ylabel="share kept (%)", ylim=(0.0, 105.0))
-    axes[1].legend(loc="lower left")
-
-
-def _batches(run: Recording) -> list[list[str]]:
-    """Return one row per batch as the history has it."""
-    found = []
+def _history_start(run: Recording) -> float:
+    """Return the wall-clock time at which rows began to count, from a batch that both clocks know."""
+    ends = {batch.number: batch.ended_s for batch in run.batches}
     for entry in run.history:
-        worst, cost = entry["worst_delay_s"], entry["cost_s"]
-        found.append(
-            [
-                str(entry["batch"]),
-                f"{entry['arrived_rows']:,}",
-                f"{entry['kept_rows']:,}",
-                f"{entry['busy_s']:.2f} s",
-                "" if worst is None else f"{worst:.2f} s",
-                "" if cost is None else f"{1e6 * cost:.1f} µs",
-                f"{entry['fixed_s']:.2f} s",
-            ]
-        )
-    return found
+        if entry["batch"] in ends:
+            return float(entry["at_s"]) - ends[entry["batch"]] + run.from_s
+    return 0.0

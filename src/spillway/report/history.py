@@ -1,75 +1,103 @@
-"""The page of a query: what ``Spillway.history()`` holds, drawn.
+"""A page about any query with Spillway in its plan, from what ``history()`` returns.
 
->>> from spillway.report import write_history
->>> write_history(shed.history(), Path("rides.html"), title="rides")  # doctest: +SKIP
+>>> from spillway.report import history_page                                    # doctest: +SKIP
+>>> Path("rides.html").write_text(history_page("rides", shed.history()))        # doctest: +SKIP
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spillway.bench.figures import COLOURS, panels
+from spillway._version import __version__
+from spillway.bench.burst_figures import INK, VARIANT_COLOURS
+from spillway.bench.figures import panels
 from spillway.errors import SpillwayError
-from spillway.report.page import page, plot, table, text, write
+from spillway.report import page as html
+from spillway.report.decisions import Entry, decision_table, dropped_by_reason
+from spillway.report.theme import inline
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-def write_history(history: pa.Table, path: Path, *, title: str = "Spillway") -> None:
-    """Write a page from a history."""
-    write(path, render_history(history, title=title))
+_NEWEST = 200  # batches in the table; plots and sums are over all
 
 
-def render_history(history: pa.Table, *, title: str = "Spillway") -> str:
-    """Return a page from a history: delay against the target, rows arrived and kept, time of the batches."""
-    if history.num_rows == 0:
-        raise SpillwayError("the history is empty.", hint="let the query finish a batch first")
-    column = {name: _floats(history, name) for name in history.column_names if name not in ("run", "reason")}
-    at = column["at_s"] - column["at_s"][0]
-    arrived, kept, protected = (
-        float(np.nansum(column[f"{name}_rows"])) for name in ("arrived", "kept", "protected")
+def history_page(name: str, history: pa.Table) -> str:
+    """Return a self-contained HTML page: delay against the target, rates, kept share, and every decision."""
+    entries: list[Entry] = [entry for entry in history.to_pylist() if entry["arrived_rows"] > 0]
+    if not entries:
+        raise SpillwayError(
+            "the history has no batch with rows yet.", hint="wait for the query's first batches"
+        )
+    start_s = float(entries[0]["at_s"]) - float(entries[0]["busy_s"])
+    arrived, kept, dropped = (
+        sum(int(entry[column]) for entry in entries)
+        for column in ("arrived_rows", "kept_rows", "dropped_rows")
     )
-    with panels(3, 1, width=11.0, height=2.4) as (figure, [delay, rows, busy]):
-        delay.plot(at, column["worst_delay_s"], label="longest", color=COLOURS["aurora"])
-        delay.plot(at, column["delay_s"], label="mean", color=COLOURS["ctrl"])
-        delay.plot(at, column["target_delay_s"], label="target", color=COLOURS["target"], linestyle="--")
-        delay.set(ylabel="delay (s)", title="From arrival to result")
-        rows.plot(at, column["arrived_rows"], label="arrived", color=COLOURS["target"])
-        rows.plot(at, column["kept_rows"], label="kept", color=COLOURS["ctrl"])
-        rows.set(ylabel="rows per batch", title="Rows")
-        busy.plot(at, column["busy_s"], label="batch", color=COLOURS["ctrl"])
-        busy.plot(at, column["fixed_s"], label="of it fixed", color=COLOURS["none"])
-        busy.set(ylabel="seconds", xlabel="seconds since the first batch", title="Time of a batch")
-        for axis in (delay, rows, busy):
-            axis.legend(loc="upper left")
-            axis.set_ylim(bottom=0.0)
-        drawn = plot(figure, "Each point is one batch.")
-    counts = [
-        ("arrived", f"{arrived:,.0f}"),
-        ("kept", f"{kept:,.0f}"),
-        ("dropped", f"{arrived - kept:,.0f}"),
-        ("kept because they must never be dropped", f"{protected:,.0f}"),
-        ("without a utility", f"{np.nansum(column['utility_missing_rows']):,.0f}"),
-        ("without an arrival time", f"{np.nansum(column['arrival_missing_rows']):,.0f}"),
-        ("batches without a decision on record (nothing shed)", f"{np.sum(column['logged'] == 0.0):,.0f}"),
+    shares = [
+        ("kept", kept),
+        *((f"dropped: {why}", rows) for why, rows in dropped_by_reason(entries).items()),
     ]
-    last = history["reason"].to_pylist()[-1]
-    return page(
-        title,
-        [
-            f"<h1>{text(title)}</h1>",
-            f'<p class="soft">{history.num_rows:,} batches. Latest decision: {text(last)}.</p>',
-            drawn,
-            "<h2>Rows</h2>",
-            table(["", "rows"], counts),
-        ],
+    newest = entries[-_NEWEST:]
+    return html.page(
+        f"What Spillway did with {name}",
+        html.cards(
+            [
+                (f"{_in_time(entries):.1%}", "of batches had their slowest row within the target"),
+                (f"{kept / arrived:.1%}", "of rows kept"),
+                (f"{dropped:,}", "rows dropped"),
+                (f"{len(entries):,}", f"batches in {entries[-1]['at_s'] - start_s:,.0f} s"),
+            ]
+        ),
+        html.heading("Delay, rates and what was kept"),
+        html.figure(
+            _plot(entries, start_s),
+            "Per batch. Top: the delay of its slowest row, and the target (dashed). Middle: rows per second that "
+            "arrived and that were kept. Bottom: the share kept.",
+        ),
+        html.heading("Where the rows went"),
+        html.table(
+            ("", "rows", "share"), [(what, f"{rows:,}", f"{rows / arrived:.1%}") for what, rows in shares]
+        ),
+        html.details(
+            f"The newest {len(newest)} decisions, with their reasons", decision_table(newest, start_s)
+        ),
+        html.footer(f"Spillway {__version__}. This page needs nothing but itself."),
     )
 
 
-def _floats(history: pa.Table, name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    values = history[name].to_pylist()
-    return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+def _in_time(entries: list[Entry]) -> float:
+    """Return the share of batches whose slowest row was in time, of those where that is known."""
+    known = [
+        entry
+        for entry in entries
+        if entry["worst_delay_s"] is not None and entry["target_delay_s"] is not None
+    ]
+    good = sum(entry["worst_delay_s"] <= entry["target_delay_s"] for entry in known)
+    return good / len(known) if known else float("nan")
+
+
+def _plot(entries: list[Entry], start_s: float) -> str:
+    def column(name: str) -> Any:
+        return np.array([np.nan if entry[name] is None else entry[name] for entry in entries], dtype=float)
+
+    at, period = column("at_s") - start_s, np.maximum(column("period_s"), 1e-3)
+    blue = VARIANT_COLOURS["spillway"]
+    with panels(3, 1, width=8.6, height=1.9) as (figure, (delays, rates, shares)):
+        delays.plot(at, column("worst_delay_s"), color=blue, marker=".", markersize=3, label="slowest row")
+        delays.plot(
+            at, column("target_delay_s"), color=INK, linewidth=1.0, linestyle=(0, (6, 3)), label="target"
+        )
+        delays.set(ylabel="delay (s)", ylim=(0.0, None))
+        delays.legend(loc="upper left")
+        rates.plot(at, column("arrived_rows") / period, color=INK, label="arriving")
+        rates.plot(at, column("kept_rows") / period, color=blue, label="kept")
+        rates.set(ylabel="rows / s", ylim=(0.0, None))
+        rates.legend(loc="upper left")
+        shares.plot(at, 100 * column("kept_rows") / column("arrived_rows"), color=blue)
+        shares.set(ylabel="kept (%)", xlabel="seconds", ylim=(0.0, 105.0))
+        return inline(
+            figure, "Delay of the slowest row of each batch, rows per second, and share kept, over time"
+        )

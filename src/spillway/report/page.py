@@ -1,84 +1,100 @@
-"""One self-contained HTML page: its style and its plots are in the file, nothing is fetched."""
+"""One HTML file without anything outside it: no scripts, no fonts, no network."""
 
 from __future__ import annotations
 
-import html
-import io
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
+from html import escape
+from typing import Final
 
-from spillway.errors import SpillwayError
+from spillway.report.theme import DARK, FONTS, LIGHT, variables
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1d1d1f; --soft: #5b5b60; --page: #fbfbfa; --line: #d9d9d6; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #ececea; --soft: #a8a8a4; --page: #17181a; --line: #3a3b3e; }
-}
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); margin: 2rem auto;
-       max-width: 66rem; padding: 0 1rem; }
-h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .3rem; }
-h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
-p { max-width: 46rem; } .soft { color: var(--soft); }
-figure { margin: 1rem 0; } figcaption { color: var(--soft); font-size: .9rem; max-width: 46rem; }
-figure svg { background: #fff; border: 1px solid var(--line); border-radius: 6px; width: 100%; height: auto; }
-table { border-collapse: collapse; margin: .5rem 0; } td, th { padding: .3rem 1.1rem .3rem 0; text-align: left;
-       border-bottom: 1px solid var(--line); vertical-align: top; } td.n, th.n { text-align: right;
-       font-variant-numeric: tabular-nums; } .scroll { overflow-x: auto; }
+_CSS: Final = f"""
+:root {{ color-scheme: light dark; {variables(LIGHT)} --card: #f6f8fa; }}
+@media (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} --card: #161b22; }} }}
+* {{ box-sizing: border-box; }}
+body {{ margin: 0 auto; max-width: 62rem; padding: 2.5rem 1.25rem 4rem; background: var(--paper);
+  color: var(--ink); font: 16px/1.55 {FONTS}; }}
+h1 {{ font-size: 1.9rem; line-height: 1.2; margin: 0 0 .6rem; letter-spacing: -.01em; }}
+h2 {{ font-size: 1.2rem; margin: 2.6rem 0 .4rem; }}
+p {{ margin: .4rem 0 .8rem; max-width: 46rem; }}
+.lead {{ font-size: 1.1rem; max-width: 52rem; }}
+.muted, figcaption, footer {{ color: var(--muted); font-size: .92rem; }}
+.cards {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(13.5rem, 1fr)); gap: .8rem;
+  margin: 1.4rem 0; }}
+.card {{ background: var(--card); border: 1px solid var(--grid); border-radius: .6rem; padding: .8rem 1rem; }}
+.card b {{ display: block; font-size: 1.7rem; line-height: 1.25; font-variant-numeric: tabular-nums; }}
+.card span {{ color: var(--muted); font-size: .92rem; }}
+figure {{ margin: .6rem 0 1rem; }}
+figure svg {{ display: block; width: 100%; height: auto; }}
+svg text {{ fill: var(--ink); }}
+.scroll {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; margin: .6rem 0 1rem; width: 100%; font-variant-numeric: tabular-nums; }}
+th, td {{ padding: .4rem .7rem; border-bottom: 1px solid var(--grid); text-align: right; vertical-align: top; }}
+th:first-child, td:first-child, td.text, th.text {{ text-align: left; }}
+thead th {{ border-bottom: 2px solid var(--grid); white-space: nowrap; }}
+details {{ margin: .8rem 0; }}
+summary {{ cursor: pointer; font-weight: 600; }}
+details table {{ font-size: .84rem; }}
+footer {{ margin-top: 3rem; border-top: 1px solid var(--grid); padding-top: .8rem; }}
 """
 
 
-def page(title: str, parts: Iterable[str]) -> str:
-    """Return a whole page around its parts."""
+def page(title: str, *parts: str) -> str:
+    """Return a whole HTML document."""
+    body = "\n".join(parts)
     return (
-        "<!doctype html>\n"
-        f'<html lang="en"><head><meta charset="utf-8"><title>{text(title)}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{_STYLE}</style></head>\n<body>\n" + "\n".join(parts) + "\n</body></html>\n"
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{_CSS}</style>\n</head>\n<body>\n"
+        f"<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n"
     )
 
 
-def text(value: object) -> str:
-    """Return a value as text that can stand in HTML.
-
-    >>> text("a < b")
-    'a &lt; b'
-    """
-    return html.escape(str(value))
+def paragraph(text: str, kind: str = "") -> str:
+    """Return a paragraph of plain text."""
+    return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table whose first column is words and whose others are figures."""
-    kinds = ["", *[' class="n"'] * (len(head) - 1)]
-    top = "".join(f"<th{kind}>{text(cell)}</th>" for kind, cell in zip(kinds, head, strict=True))
+def heading(text: str) -> str:
+    """Return a section's heading."""
+    return f"<h2>{escape(text)}</h2>"
+
+
+def cards(items: Iterable[tuple[str, str]]) -> str:
+    """Return a row of big figures, each with a line that says what it is."""
+    inner = "".join(
+        f'<div class="card"><b>{escape(big)}</b><span>{escape(what)}</span></div>' for big, what in items
+    )
+    return f'<div class="cards">{inner}</div>'
+
+
+def figure(svg: str, caption: str) -> str:
+    """Return a plot with its caption; the plot is already an SVG element."""
+    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: Sequence[int] = (0,)
+) -> str:
+    """Return a table; columns are aligned to the right except those that hold text."""
+
+    def cell(tag: str, number: int, value: str) -> str:
+        kind = ' class="text"' if number in text_columns else ""
+        return f"<{tag}{kind}>{escape(value)}</{tag}>"
+
+    head = "".join(cell("th", number, name) for number, name in enumerate(columns))
     body = "".join(
-        "<tr>"
-        + "".join(f"<td{kind}>{text(cell)}</td>" for kind, cell in zip(kinds, row, strict=True))
-        + "</tr>"
+        "<tr>" + "".join(cell("td", number, value) for number, value in enumerate(row)) + "</tr>"
         for row in rows
     )
-    return f'<div class="scroll"><table><tr>{top}</tr>{body}</table></div>'
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def plot(figure: Any, caption: str) -> str:
-    """Return a matplotlib figure as inline SVG with a caption, which is its description as well."""
-    drawn = io.StringIO()
-    figure.savefig(drawn, format="svg", metadata={"Date": None})
-    svg = drawn.getvalue()
-    svg = svg[svg.index("<svg") :].replace("<svg", f'<svg role="img" aria-label="{text(caption)}"', 1)
-    return f"<figure>{svg}<figcaption>{text(caption)}</figcaption></figure>"
+def details(summary: str, inner: str) -> str:
+    """Return something that is folded away until it is asked for."""
+    return f"<details><summary>{escape(summary)}</summary>{inner}</details>"
 
 
-def write(path: Path, content: str) -> None:
-    """Write a page, whole or not at all."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(content)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise SpillwayError(f"{path} cannot be written: {error.strerror or error}.") from error
+def footer(text: str) -> str:
+    """Return the last line of the page."""
+    return f"<footer>{escape(text)}</footer>"
