@@ -47,7 +47,7 @@ class Entry:
     fixed_s: float
     skip_s: float
     target_delay_s: float | None
-    keep_ratio: float | None
+    keep_ratio: float
     expected_rows: float | None
     limit_rows: float | None
     waited_s: float | None
@@ -59,7 +59,6 @@ class Entry:
     @classmethod
     def of(cls, report: BatchReport, sample: Sample, told: BatchDecision | None, decision: Decision) -> Self:
         """Put together what is known of a batch."""
-        observed = [stage.keep_ratio for stage in report.stages if stage.keep_ratio is not None]
         kept = int(sample.kept_rows)
         return cls(
             batch=report.batch,
@@ -81,7 +80,7 @@ class Entry:
             fixed_s=sample.fixed_s,
             skip_s=sample.skip_s,
             target_delay_s=decision.target_delay_s,
-            keep_ratio=observed[0] if observed else told.keep_ratio if told is not None else None,
+            keep_ratio=1.0 if told is None else told.keep_ratio,
             expected_rows=None if told is None else told.expected_rows,
             limit_rows=None if told is None else told.limit_rows,
             waited_s=None if told is None else told.waited_s,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PREFIX = "_spillway_"
 NOT_STREAMING = "not in a micro-batch of a streaming query"
 SCHEMA = (
-    f"{PREFIX}batch bigint, {PREFIX}salt bigint, {PREFIX}keep_ratio double, {PREFIX}cut double, "
+    f"{PREFIX}salt bigint, {PREFIX}cut double, "
     f"{PREFIX}at_limit bigint, {PREFIX}at_weight double, {PREFIX}below_limit bigint, "
     f"{PREFIX}below_weight double, {PREFIX}note string"
 )
@@ -62,7 +62,7 @@ class ControlRow:
         query = context.getLocalProperty("sql.streaming.queryId") if context is not None else None
         batch = int(told) if told is not None else -1
         decision, note = self.decision_for(batch, query)
-        yield pa.RecordBatch.from_pylist([self.row(batch, decision, note)], schema=_arrow_schema())
+        yield pa.RecordBatch.from_pylist([self.row(decision, note)], schema=_arrow_schema())
 
     def decision_for(self, batch: int, query: str | None) -> tuple[BatchDecision | None, str]:
         """Return what the batch is told, or None and why nothing may be dropped."""
@@ -90,15 +90,13 @@ class ControlRow:
     def _size(self, batch: int) -> BatchSize:
         return BatchSize() if self.checkpoint is None else size_of(Path(self.checkpoint), batch)
 
-    def row(self, batch: int, decision: BatchDecision | None, note: str) -> dict[str, Any]:
+    def row(self, decision: BatchDecision | None, note: str) -> dict[str, Any]:
         """Return the control row's values: hash limits and weights, ready for native comparisons."""
         cut: Cut = KEEP_ALL
         if decision is not None and self.stage < len(decision.cuts):
             cut = decision.cuts[self.stage]
         return {
-            f"{PREFIX}batch": batch,
             f"{PREFIX}salt": 0 if decision is None else decision.salt,
-            f"{PREFIX}keep_ratio": 1.0 if decision is None else decision.keep_ratio,
             f"{PREFIX}cut": cut.value,
             f"{PREFIX}at_limit": threshold(cut.at),
             f"{PREFIX}at_weight": 1.0 / cut.at if cut.at > 0.0 else 0.0,

@@ -25,7 +25,6 @@ class StageReport:
     arrival_missing: int = 0
     first_arrival_s: float | None = None
     mean_arrival_s: float | None = None
-    keep_ratio: float | None = None
     note: str | None = None
     quantiles: tuple[float, ...] | None = None
 
@@ -41,7 +40,6 @@ class StageReport:
             **{name: int(metrics.get(name) or 0) for name in counts},
             first_arrival_s=_number(metrics.get("first_arrival")),
             mean_arrival_s=_number(metrics.get("mean_arrival")),
-            keep_ratio=_number(metrics.get("keep_ratio")),
             note=metrics.get("note"),
             quantiles=None if quantiles is None else tuple(float(value) for value in quantiles),
         )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 WEIGHT_MARK = "spillway.weight"
 _SKETCH_ACCURACY = 2000
+_ALL = 2**63 - 1  # no hash is above it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,7 @@ class TuplePlan:
 
     df: DataFrame
     utility: Column | None
-    protected: Column
+    protected: Column | None
     arrival: Column | None
     key: list[Column]
     weight: str
@@ -74,7 +75,7 @@ class TuplePlan:
         return cls(
             df=df,
             utility=None if utility is None else resolve(df, "utility", utility, numeric, "a number"),
-            protected=F.lit(False)
+            protected=None
             if never is None
             else F.coalesce(resolve(df, "never", never, (T.BooleanType,), "boolean"), F.lit(False)),
             arrival=None if arrival is None else resolve(df, "arrival", arrival, moment, "timestamp"),
@@ -90,58 +91,64 @@ class TuplePlan:
         check_executors(control_row)
         df = self.df.crossJoin(F.broadcast(control_row))
         c = {name: F.col(PREFIX + name) for name in ("salt", "cut", "at_limit", "below_limit")}
-        df = df.withColumn(f"{PREFIX}protected", self.protected)
+        if self.protected is not None:
+            df = df.withColumn(f"{PREFIX}protected", self.protected)
         if self.utility is None:
             limit = c["at_limit"]
         else:
             u = self.utility.cast("double")
             lowest = F.lit(float("-inf"))
             df = df.withColumn(f"{PREFIX}u", F.when(_missing(u), lowest).otherwise(u))
-            limit = self._by_side(F.lit(2**63 - 1), c["at_limit"], c["below_limit"])
-        df = df.withColumn(
-            f"{PREFIX}keep", F.col(f"{PREFIX}protected") | (F.xxhash64(*self.key, c["salt"]) <= limit)
-        )
+            limit = self._by_side(_ALL, c["at_limit"], c["below_limit"])
+        # While everything is kept no row is hashed: "or" does not look at its right side then.
+        keep = (limit >= _ALL) | (F.xxhash64(*self.key, c["salt"]) <= limit)
+        if self.protected is not None:
+            keep = F.col(f"{PREFIX}protected") | keep
+        df = df.withColumn(f"{PREFIX}keep", keep)
+        if self.arrival is not None:
+            at = self.arrival.cast("timestamp").cast("double")
+            df = df.withColumn(f"{PREFIX}kept_at", F.when(F.col(f"{PREFIX}keep"), at))
         df = df.observe(observation, *self._metrics())
         if enforce:
             df = df.where(F.col(f"{PREFIX}keep"))
         df = df.withColumn(self.weight, self._weight(enforce=enforce))
         return df.drop(*[name for name in df.columns if name.startswith(PREFIX)])
 
-    def _by_side(self, above: Column, at: Column, below: Column) -> Column:
+    def _by_side(self, above: float, at: Column, below: Column) -> Column:
         u, cut = F.col(f"{PREFIX}u"), F.col(f"{PREFIX}cut")
-        return F.when(u > cut, above).when(u == cut, at).otherwise(below)
+        return F.when(u > cut, F.lit(above)).when(u == cut, at).otherwise(below)
 
     def _weight(self, *, enforce: bool) -> Column:
         if not enforce:
             weight = F.lit(1.0)
         else:
             at, below = F.col(f"{PREFIX}at_weight"), F.col(f"{PREFIX}below_weight")
-            ordinary = at if self.utility is None else self._by_side(F.lit(1.0), at, below)
-            weight = F.when(F.col(f"{PREFIX}protected"), F.lit(1.0)).otherwise(ordinary)
+            ordinary = at if self.utility is None else self._by_side(1.0, at, below)
+            weight = ordinary
+            if self.protected is not None:
+                weight = F.when(F.col(f"{PREFIX}protected"), F.lit(1.0)).otherwise(ordinary)
         if self.chained:
             weight = F.col(self.weight) * weight
         return weight.alias(self.weight, metadata={WEIGHT_MARK: True})
 
     def _metrics(self) -> list[Column]:
-        keep = F.col(f"{PREFIX}keep")
+        """Return what is counted: as little as possible, because Spark interprets it row by row."""
         metrics = [
             F.count(F.lit(1)).alias("arrived"),
-            F.count_if(keep).alias("kept"),
-            F.count_if(F.col(f"{PREFIX}protected")).alias("protected"),
-            F.max(f"{PREFIX}keep_ratio").alias("keep_ratio"),
+            F.count_if(F.col(f"{PREFIX}keep")).alias("kept"),
             F.max(f"{PREFIX}note").alias("note"),
         ]
+        if self.protected is not None:
+            metrics.append(F.count_if(F.col(f"{PREFIX}protected")).alias("protected"))
         if self.arrival is not None:
-            at = self.arrival.cast("timestamp").cast("double")
-            kept_at = F.when(keep, at)
             metrics += [
-                F.min(kept_at).alias("first_arrival"),
-                F.avg(kept_at).alias("mean_arrival"),
-                F.count_if(at.isNull()).alias("arrival_missing"),
+                F.min(f"{PREFIX}kept_at").alias("first_arrival"),
+                F.avg(f"{PREFIX}kept_at").alias("mean_arrival"),
+                F.count_if(self.arrival.isNull()).alias("arrival_missing"),
             ]
         if self.utility is not None:
             u = F.col(f"{PREFIX}u")
-            ordinary = F.when(~F.col(f"{PREFIX}protected"), u)
+            ordinary = u if self.protected is None else F.when(~F.col(f"{PREFIX}protected"), u)
             metrics += [
                 F.percentile_approx(ordinary, list(GRID), _SKETCH_ACCURACY).alias("quantiles"),
                 F.count_if(_missing(self.utility.cast("double"))).alias("utility_missing"),

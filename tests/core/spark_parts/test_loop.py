@@ -231,7 +231,7 @@ def progress(**changes: Any) -> Any:
         "timestamp": "2026-01-01T00:00:10.500Z",
         "durationMs": {"triggerExecution": 1500},
         "sources": [source],
-        "observedMetrics": {"mine": {"arrived": 4, "kept": 2, "keep_ratio": 0.5}},
+        "observedMetrics": {"mine": {"arrived": 4, "kept": 2}},
     }
     return SimpleNamespace(**{**values, **changes})
 
@@ -274,9 +274,9 @@ def test_the_control_row_sheds_nothing_it_cannot_write_down(tmp_path: Path) -> N
     decision, note = row.decision_for(0, None)
     assert decision is None
     assert note.startswith("nothing shed")
-    values = row.row(0, decision, note)
+    values = row.row(decision, note)
     assert values["_spillway_at_limit"] == 2**63 - 1
-    assert values["_spillway_keep_ratio"] == 1.0
+    assert values["_spillway_note"] == note
 
 
 def test_a_decision_for_a_batch_that_was_lost_is_not_used(tmp_path: Path) -> None:
