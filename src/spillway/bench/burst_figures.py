@@ -42,6 +42,19 @@ def draw_delay(axis: Any, run: Recording) -> None:
         axis.plot(at - run.from_s, age, color=colour, linewidth=weight, linestyle=(0, (1, 1.5)))
 
 
+def draw_behind(axis: Any, run: Recording) -> None:
+    """Draw how far behind the query is, over the clock."""
+    at, behind = run.behind_line()
+    axis.plot(
+        at - run.from_s,
+        behind,
+        color=VARIANT_COLOURS[run.variant],
+        linewidth=_WEIGHTS[run.variant],
+        solid_joinstyle="miter",
+        label=VARIANT_NAMES[run.variant],
+    )
+
+
 def draw_target(axis: Any, target_s: float) -> None:
     """Draw the line that rows should stay below."""
     axis.axhline(target_s, color=INK, linewidth=1.0, linestyle=(0, (6, 3)))

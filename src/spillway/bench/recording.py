@@ -99,14 +99,12 @@ class Recording:
     @property
     def waiting_rows(self) -> int:
         """Rows that were neither delivered nor shed when the run was cut off."""
-        return int(self.trace.count(self.until_s)) - self._read_rows
+        return max(int(self.trace.count(self.until_s)) - self._first_waiting, 0)
 
     @property
     def oldest_waiting_s(self) -> float:
         """How long the oldest of them had been waiting, 0 where there is none."""
-        if self.waiting_rows <= 0:
-            return 0.0
-        return self.until_s - float(self.trace.times(self._read_rows, self._read_rows + 1)[0])
+        return float(self.waiting_line()[1][0]) if self.waiting_rows else 0.0
 
     @cached_property
     def within_target(self) -> float:
@@ -140,12 +138,32 @@ class Recording:
                 delays += [*(ended_s - at).tolist(), np.nan]
         return np.array(arrived), np.array(delays)
 
+    def behind_line(self) -> tuple[Floats, Floats]:
+        """Return how far behind the query is at any second: the age of the oldest row that has no result yet.
+
+        It rises with the clock and falls when a batch commits; just before, it is the delay of the batch's first
+        row, which is the longest of the batch.
+        """
+        at: list[float] = []
+        behind: list[float] = []
+        before_s = 0.0
+        waiting = [(batch.first_row, batch.ended_s) for batch in self.batches]
+        if self.waiting_rows:
+            waiting.append((self._first_waiting, self.until_s))
+        for first, until_s in waiting:
+            arrived_s = float(self.trace.times(first, first + 1)[0])
+            since_s = max(before_s, arrived_s)
+            if since_s > before_s:
+                at, behind = [*at, before_s, since_s], [*behind, 0.0, 0.0]
+            at, behind = [*at, since_s, until_s], [*behind, since_s - arrived_s, until_s - arrived_s]
+            before_s = until_s
+        return np.array(at), np.array(behind)
+
     def waiting_line(self) -> tuple[Floats, Floats]:
         """Return the age of the rows that were still waiting at the end against their arrival."""
-        first, last = max(self._read_rows, self.first_row), int(self.trace.count(self.until_s))
-        if first >= last:
+        if not self.waiting_rows:
             return np.empty(0), np.empty(0)
-        at = self._edges(first, last)
+        at = self._edges(self._first_waiting, self._first_waiting + self.waiting_rows)
         return at, self.until_s - at
 
     def _edges(self, first: int, last: int) -> Floats:
@@ -161,8 +179,9 @@ class Recording:
         return least.rows - least.delivered_rows
 
     @property
-    def _read_rows(self) -> int:
-        return max((batch.last_row for batch in self.batches), default=0)
+    def _first_waiting(self) -> int:
+        """The first row that counts and was in no finished batch."""
+        return max([self.first_row, *(batch.last_row for batch in self.batches)])
 
     def _counted(self) -> list[tuple[int, int, float, float]]:
         """Return first row, last row, share kept and time of commit of what counts of each batch."""
@@ -180,9 +199,9 @@ class Recording:
             (ended_s - self.trace.times(first, last), np.full(last - first, weight))
             for first, last, weight, ended_s in self._counted()
         ]
-        waiting, arrived = max(self._read_rows, self.first_row), int(self.trace.count(self.until_s))
-        if waiting < arrived:
-            parts.append((self.until_s - self.trace.times(waiting, arrived), np.ones(arrived - waiting)))
+        if rows := self.waiting_rows:
+            arrived = self.trace.times(self._first_waiting, self._first_waiting + rows)
+            parts.append((self.until_s - arrived, np.ones(rows)))
         if not parts:
             return np.empty(0), np.empty(0)
         delays = np.concatenate([delay for delay, _ in parts])

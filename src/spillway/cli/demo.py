@@ -55,18 +55,19 @@ def run(options: argparse.Namespace) -> int:
 
     console = Console()
     plan = build_plan(options)
-    write_atomically(options.out / "burst.json", "")  # a folder that cannot be written to is found now
+    record = options.out / "burst.json"
+    write_atomically(record, "")  # a folder that cannot be written to is found now, not in three minutes
+    record.unlink()
     try:
         with DemoView(console, plan) as view:
             burst = run_burst(
                 plan, ("plain", "spillway"), tell=view.tell, watch=view.watch, measured=view.measured
             )
     except KeyboardInterrupt:
-        (options.out / "burst.json").unlink(missing_ok=True)
         print("Stopped. Spark and its processes have been ended; no report was written.", file=sys.stderr)
         return 130
     page = options.out / "report.html"
-    write_atomically(options.out / "burst.json", burst.to_json())
+    write_atomically(record, burst.to_json())
     write_atomically(options.out / "delay.svg", delay_picture(burst))
     write_atomically(page, burst_page(burst))
     show(console, burst)

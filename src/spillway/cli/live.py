@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 IN_TIME, LATE, QUIET = "dodger_blue1", "dark_orange", "dim"  # told apart by colour-blind people, too
 _LEVELS = "▁▂▃▄▅▆▇█"
-_BAR_WIDTH = 40
+_BAR_WIDTH = 24
 
 
 @dataclass

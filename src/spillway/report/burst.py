@@ -21,8 +21,11 @@ def burst_page(burst: Burst) -> str:
         html.paragraph(verdict(burst), "lead"),
         html.cards(
             [
-                (f"{shed.within_target:.1%}", f"of rows within {plan.target_s:g} s with Spillway"),
-                (f"{plain.within_target:.1%}", f"of rows within {plan.target_s:g} s without"),
+                (
+                    f"{shed.within_target:.1%}",
+                    f"of delivered rows within {plan.target_s:g}\u00a0s with Spillway",
+                ),
+                (f"{plain.within_target:.1%}", f"of delivered rows within {plan.target_s:g}\u00a0s without"),
                 (
                     f"{shed.quantile_s(0.99):.1f} s",
                     f"99 of 100 rows, without Spillway {at_least(plain, 0.99)}",
@@ -30,17 +33,18 @@ def burst_page(burst: Burst) -> str:
                 (f"{lost / max(least, 1):.2f} ×", "the least loss that is possible at this capacity"),
             ]
         ),
-        html.heading("How long a row took"),
+        html.heading("How far behind the query is"),
         html.figure(
             delay_plot(burst),
-            "Each row's delay from arrival to result, over the second it arrived. The lines of a batch fall because "
-            "its first row waits longest. " + _dotted(plain),
+            "The age of the oldest row that has no result yet. It grows with the clock and falls when a batch is "
+            "done; each peak is the delay of the slowest row of a batch.",
         ),
-        html.heading("The same, closer"),
+        html.heading("How long each row took"),
         html.figure(
             delay_plots(burst),
-            "The same delays on a logarithmic scale, the same for both. The dashed line is the target, the "
-            "shaded part the burst.",
+            "Each row's delay from arrival to result, over the second it arrived, on the same logarithmic scale. The "
+            "line of a batch falls because its first row waits longest. Dashed: the target. "
+            + _dotted(plain),
         ),
         html.heading("What arrived and what was kept"),
         html.figure(
@@ -95,7 +99,7 @@ def summary(burst: Burst) -> list[tuple[str, str, str]]:
 
     return [
         row(
-            f"rows within the target of {burst.plan.target_s:g} s",
+            f"delivered rows within the target of {burst.plan.target_s:g} s",
             *(f"{run.within_target:.1%}" for run in runs),
         ),
         row("half of the rows took at most", *(at_least(run, 0.5) for run in runs)),

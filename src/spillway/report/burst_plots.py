@@ -9,9 +9,10 @@ import numpy as np
 
 from spillway.bench.burst import Burst
 from spillway.bench.burst_figures import (
-    INK,
+    GREY,
     VARIANT_COLOURS,
     VARIANT_NAMES,
+    draw_behind,
     draw_burst,
     draw_delay,
     draw_kept,
@@ -19,7 +20,6 @@ from spillway.bench.burst_figures import (
     draw_target,
 )
 from spillway.bench.figures import panels
-from spillway.bench.recording import Recording
 from spillway.report.theme import inline, standalone
 
 Draw = Callable[[list[Any], Burst], None]
@@ -73,46 +73,22 @@ def _hero(axes: list[Any], burst: Burst) -> None:
     plain, shed, plan = burst.runs["plain"], burst.runs["spillway"], burst.plan
     draw_burst(axis, burst)
     draw_target(axis, plan.target_s)
-    draw_delay(axis, plain)
-    draw_delay(axis, shed)
-    top = 1.12 * max(plain.worst_s, 2.0 * plan.target_s)
-    axis.set(ylim=(0.0, top), xlabel="seconds", ylabel="delay of a row (s)")
-    middle, end = plan.calm_s + plan.burst_s / 2, plan.calm_s + plan.burst_s + plan.after_s
+    draw_behind(axis, plain)
+    draw_behind(axis, shed)
+    top, end = 1.15 * max(plain.worst_s, 2.0 * plan.target_s), axis.get_xlim()[1]
+    axis.set(ylim=(0.0, top), xlabel="seconds", ylabel="how far behind (s)")
+    middle = plan.calm_s + plan.burst_s / 2
+    axis.text(middle, 0.98 * top, "burst: five times the capacity", ha="center", va="top", color=GREY)
+    bold: dict[str, Any] = {"weight": "bold", "va": "bottom", "ha": "right"}
+    at, behind = plain.behind_line()
+    shown = at - plain.from_s <= end
+    highest = float(np.max(behind[shown]))
+    peak = float(at[shown][int(np.argmax(behind[shown]))] - plain.from_s)
     axis.text(
-        middle,
-        0.97 * top,
-        f"five times the capacity for {plan.burst_s:g} s",
-        ha="center",
-        va="top",
-        color=INK,
+        peak - 0.01 * end, 0.97 * highest, VARIANT_NAMES["plain"], color=VARIANT_COLOURS["plain"], **bold
     )
-    peak_at, peak = _peak(plain)
-    axis.annotate(
-        VARIANT_NAMES["plain"],
-        (peak_at, peak),
-        xytext=(6, 2),
-        textcoords="offset points",
-        color=VARIANT_COLOURS["plain"],
-        weight="bold",
-    )
-    label = f"with Spillway, target {plan.target_s:g} s (dashed)"
-    axis.text(
-        end,
-        plan.target_s + 0.02 * top,
-        label,
-        ha="right",
-        va="bottom",
-        color=VARIANT_COLOURS["spillway"],
-        weight="bold",
-    )
-
-
-def _peak(run: Recording) -> tuple[float, float]:
-    """Return where the longest delay is drawn."""
-    lines = [line for line in (run.delay_line(), run.waiting_line()) if line[0].size]
-    at, delay = np.concatenate([line[0] for line in lines]), np.concatenate([line[1] for line in lines])
-    highest = int(np.nanargmax(delay))
-    return float(at[highest] - run.from_s), float(delay[highest])
+    label = f"with Spillway: target {plan.target_s:g} s"
+    axis.text(end, plan.target_s + 0.015 * top, label, color=VARIANT_COLOURS["spillway"], **bold)
 
 
 def _side_by_side(axes: list[Any], burst: Burst) -> None:

@@ -1,7 +1,6 @@
-"""A page about any query with Spillway in its plan, from what ``history()`` returns.
+"""A page about any query with Spillway in its plan, from what ``history()`` returns::
 
->>> from spillway.report import history_page                                    # doctest: +SKIP
->>> Path("rides.html").write_text(history_page("rides", shed.history()))        # doctest: +SKIP
+Path("rides.html").write_text(history_page("rides", shed.history()))
 """
 
 from __future__ import annotations
@@ -83,7 +82,9 @@ def _plot(entries: list[Entry], start_s: float) -> str:
     def column(name: str) -> Any:
         return np.array([np.nan if entry[name] is None else entry[name] for entry in entries], dtype=float)
 
-    at, period = column("at_s") - start_s, np.maximum(column("period_s"), 1e-3)
+    at, waited = column("at_s") - start_s, column("waited_s")
+    # The rows of a batch arrived between its cut and the one before; where that is not known, the period is near.
+    period = np.maximum(np.where(np.isfinite(waited) & (waited > 0.0), waited, column("period_s")), 1e-3)
     blue = VARIANT_COLOURS["spillway"]
     with panels(3, 1, width=8.6, height=1.9) as (figure, (delays, rates, shares)):
         delays.plot(at, column("worst_delay_s"), color=blue, marker=".", markersize=3, label="slowest row")

@@ -1,0 +1,159 @@
+"""The pages: whole, self-contained, in both modes, and saying what was measured."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pytest
+
+from spillway.bench.burst import Burst
+from spillway.bench.results import Figure, Results
+from spillway.errors import SpillwayError
+from spillway.report import burst_page, delay_picture, history_page, results_page
+from spillway.report.burst import summary, verdict, whereabouts
+from spillway.report.decisions import dropped_by_reason
+from tests.core.report.bursts import PLAN, burst
+
+VOID = {"meta", "br", "img", "path", "use", "rect", "circle", "line"}
+
+
+class Balanced(HTMLParser):
+    """Notes elements that are not closed in order, and everything that a page would fetch."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.problems: list[str] = []
+        self.fetched: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            if name in {"src", "href", "xlink:href"} and not (value or "").startswith(("#", "data:")):
+                self.fetched.append(f"{tag} {name}={value}")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID and (not self.open or self.open.pop() != tag):
+            self.problems.append(f"</{tag}>")
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def played() -> Burst:
+    return burst()
+
+
+@pytest.fixture(scope="module")
+def pages(played: Burst) -> dict[str, str]:
+    history = pa.Table.from_pylist(list(played.runs["spillway"].history))
+    figure = Figure(title="a <title>", paper="rises", ours="rises & falls", holds=True, files=("none.png",))
+    results = Results(suite="spark", metrics={"a.b": 0.5}, figures={"1": figure}, config={"cores": 2})
+    return {
+        "burst": burst_page(played),
+        "history": history_page("rides & <more>", history),
+        "results": results_page(results, Path("/nowhere")),
+    }
+
+
+@pytest.mark.parametrize("name", ["burst", "history", "results"])
+def test_a_page_is_whole_and_fetches_nothing(pages: dict[str, str], name: str) -> None:
+    found = Balanced(pages[name])
+    assert found.problems == []
+    assert found.open == []
+    assert found.fetched == []
+    assert "<script" not in pages[name]
+    assert "@import" not in pages[name]
+    assert not re.search(r"url\(\s*['\"]?(?!#)", pages[name])
+
+
+def test_text_is_escaped(pages: dict[str, str]) -> None:
+    assert "rides & <more>" in Balanced(pages["history"]).text
+    assert "<more>" not in pages["history"]
+    assert "<a & b>" in Balanced(pages["burst"]).text
+
+
+def test_plots_follow_the_mode_of_the_page(pages: dict[str, str]) -> None:
+    for name in ("burst", "history"):
+        plots = "".join(re.findall(r"<svg.*?</svg>", pages[name], flags=re.DOTALL))
+        assert plots
+        assert re.findall(r"#[0-9a-fA-F]{6}\b", plots) == []
+        used = set(re.findall(r"var\(--([a-z]+)\)", plots))
+        declared = re.findall(r"--([a-z]+): #", pages[name])
+        assert used <= {variable for variable in declared if declared.count(variable) >= 2}  # light and dark
+
+
+def test_ids_do_not_repeat_except_for_equal_shapes(pages: dict[str, str]) -> None:
+    ids = re.findall(r' id="([^"]+)"', pages["burst"])
+    assert not [name for name in ids if re.fullmatch(r"(figure|axes|text|patch|line2d)_\d+", name)]
+
+
+def test_the_picture_is_an_svg_with_both_modes(played: Burst) -> None:
+    text = delay_picture(played)
+    root = ElementTree.fromstring(text)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert "prefers-color-scheme: dark" in text
+    assert "target" in root.attrib["aria-label"]
+    assert delay_picture(played) == text
+
+
+def test_the_summary_is_what_was_recorded(played: Burst) -> None:
+    plain, shed = played.runs["plain"], played.runs["spillway"]
+    found = {what: cells for what, *cells in summary(played)}
+    assert found["delivered rows within the target of 3 s"] == [
+        f"{plain.within_target:.1%}",
+        f"{shed.within_target:.1%}",
+    ]
+    assert found["99 of 100 rows took at most"][0].startswith("> ")  # rows still wait
+    assert not found["99 of 100 rows took at most"][1].startswith("> ")
+    assert found["rows dropped on purpose"][0] == "0"
+    assert "more than" in verdict(played)
+
+
+def test_every_row_has_a_place(played: Burst) -> None:
+    shed = played.runs["spillway"]
+    shares = [float(share.rstrip("%")) for _, _, share in whereabouts(shed)]
+    assert sum(shares) == pytest.approx(100.0, abs=0.3)
+
+
+def test_drops_are_told_by_the_reason_that_was_in_force() -> None:
+    entries = [
+        {"dropped_rows": 5, "reason": "a row costs 1 µs"},
+        {"dropped_rows": 7, "reason": "x, no more than the recent batches allow; y"},
+        {"dropped_rows": 11, "reason": "cut to 40% because rows still come late"},
+        {"dropped_rows": 13, "reason": "the target cannot be met"},
+        {"dropped_rows": 17, "reason": "a row costs 1 µs"},
+    ]
+    assert list(dropped_by_reason(entries).values()) == [17, 13, 11, 7, 5]
+    assert len(dropped_by_reason(entries)) == 5
+
+
+def test_a_record_can_be_read_back(played: Burst) -> None:
+    again = Burst.from_json(played.to_json())
+    assert again.plan == PLAN
+    assert again.runs == dict(played.runs)
+    assert again.capacity == played.capacity
+    with pytest.raises(SpillwayError, match="not the record of a burst"):
+        Burst.from_json("{}")
+
+
+def test_a_history_without_rows_is_refused() -> None:
+    empty = pa.table({"arrived_rows": pa.array([], pa.int64())})
+    with pytest.raises(SpillwayError, match="no batch with rows"):
+        history_page("rides", empty)
+
+
+def test_pictures_of_results_are_part_of_the_page(tmp_path: Path) -> None:
+    (tmp_path / "one.png").write_bytes(b"\x89PNG")
+    figure = Figure(title="one", paper="", ours="", holds=False, files=("one.png", "one.svg"))
+    page = results_page(Results(suite="spark", metrics={"m": 1.0}, figures={"1": figure}), tmp_path)
+    assert "data:image/png;base64,iVBORw==" in page
+    assert "differs" in page
