@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from spillway import Spillway
 from spillway.core.tuples import apply
 from spillway.core.tuples.shed import protection, utilities
 from spillway.replay import Rates, stream
@@ -68,10 +69,16 @@ def start(
     return writer.start()
 
 
-def run(frame: DataFrame, checkpoint: Path | None) -> Sink:
-    """Process all there is and return it."""
+def run(frame: DataFrame, checkpoint: Path | None, shed: Spillway | None = None) -> Sink:
+    """Process all there is and return it; with a Spillway, no batch runs before it has heard of the last one."""
     sink = Sink()
-    query = start(frame, checkpoint, sink.take)
+
+    def take(frame: DataFrame, batch: int) -> None:
+        if shed is not None:
+            assert shed.wait_for_batch(batch - 1)
+        sink.take(frame, batch)
+
+    query = start(frame, checkpoint, take)
     assert query.awaitTermination(PATIENCE_S), "the query did not finish"
     return sink
 

@@ -35,7 +35,9 @@ def test_spark_and_the_core_keep_the_same_rows(
     spark: SparkSession, tmp_path: Path, utility: str | None, never: str | None, floor: float
 ) -> None:
     with Spillway("same", "2 seconds", tmp_path, controller=keeping(0.3), arrival="timestamp") as shed:
-        kept = run(shed.tuples(play(spark), utility=utility, never=never, floor=floor, key="id"), tmp_path)
+        kept = run(
+            shed.tuples(play(spark), utility=utility, never=never, floor=floor, key="id"), tmp_path, shed
+        )
         history = shed.history()
     assert sorted(kept) == [0, 1, 2, 3]
     for batch in kept:
@@ -51,7 +53,7 @@ def test_spark_and_the_core_keep_the_same_rows(
 
 def test_lowest_utility_goes_first_and_odd_values_are_counted(spark: SparkSession, tmp_path: Path) -> None:
     with Spillway("utility", "2 seconds", tmp_path, controller=keeping(0.3)) as shed:
-        kept = run(shed.tuples(play(spark), utility="score", key="id"), tmp_path)
+        kept = run(shed.tuples(play(spark), utility="score", key="id"), tmp_path, shed)
         history = shed.history()
     missing = [0, 0, 0, 0]
     for n in range(7, 12_000, 20):
@@ -74,7 +76,7 @@ def test_what_must_never_be_dropped_is_not(spark: SparkSession, tmp_path: Path) 
 
 def test_a_floor_starves_no_class(spark: SparkSession, tmp_path: Path) -> None:
     with Spillway("floor", "2 seconds", tmp_path, controller=keeping(0.4)) as shed:
-        kept = run(shed.tuples(play(spark), utility="tier", floor=0.1, key="id"), tmp_path)
+        kept = run(shed.tuples(play(spark), utility="tier", floor=0.1, key="id"), tmp_path, shed)
     rows = [row for batch in (1, 2, 3) for row in kept[batch]]
     for tier in range(5):
         of_tier = [row["weight"] for row in rows if row["tier"] == tier]

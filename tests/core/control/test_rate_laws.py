@@ -52,7 +52,7 @@ def loop(
         f_in, c = arrivals(k), cost(k)
         admitted = f_in * decision.keep_ratio
         left = min(queue + T * admitted, T * H / c)
-        queue += T * admitted - left
+        queue = max(queue + T * admitted - left, 0.0)
         delays.append((queue + 1.0) * c / H)
     return delays
 
