@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 import platform
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,6 +21,8 @@ from spillway.bench.recording import Batch, Recording, Variant
 from spillway.bench.session import session
 from spillway.errors import SpillwayError, invalid
 from spillway.replay.traces import Rates
+
+_START_AND_STOP_S = 1.5  # of a query
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +38,9 @@ class BurstPlan:
     ``patience_s``        how long to wait for rows that have not come through when the trace is over
     ``blocks``            how often plain query and query with Spillway take turns at saturation
     ``batches_per_block`` batches measured in each of those turns
-    ``warm_up_batches``   batches that the fresh JVM gets at most to reach its speed
+    ``warm_up``           batches and rows per batch that the fresh JVM gets at most to reach its speed
+    ``fast_start``        leave out the JVM's optimising compiler: half the speed, but from the start
+    ``limit_s``           shorten the trace, down to half, so that everything takes about this long
     ===================== ==================================================================================
     """
 
@@ -47,15 +52,33 @@ class BurstPlan:
     patience_s: float = 8.0
     blocks: int = 4
     batches_per_block: int = 4
-    warm_up_batches: int = 30
+    warm_up: tuple[int, int] = (30, 20_000)
+    fast_start: bool = False
+    limit_s: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("target_s", "lead_s", "calm_s", "burst_s", "after_s", "patience_s"):
             if not getattr(self, name) > 0.0:
                 raise invalid(name, getattr(self, name), "seconds above 0")
-        for name in ("blocks", "batches_per_block", "warm_up_batches"):
+        for name in ("blocks", "batches_per_block"):
             if getattr(self, name) < 1:
                 raise invalid(name, getattr(self, name), "a whole number >= 1")
+
+    @property
+    def play_s(self) -> float:
+        """How long a run may take."""
+        return self.lead_s + self.calm_s + self.burst_s + self.after_s + self.patience_s
+
+    def shortened(self, play_s: float) -> BurstPlan:
+        """Return the same in at most that many seconds, but in no less than half of the time.
+
+        >>> plan = BurstPlan(lead_s=2, calm_s=2, burst_s=10, after_s=4, patience_s=2)
+        >>> plan.shortened(15).burst_s, plan.shortened(5).play_s, plan.shortened(50) == plan
+        (7.5, 10.0, True)
+        """
+        factor = min(1.0, max(0.5, play_s / self.play_s))
+        names = ("lead_s", "calm_s", "burst_s", "after_s", "patience_s")
+        return replace(self, **{name: getattr(self, name) * factor for name in names})
 
     def trace(self, rows_per_s: float) -> Rates:
         """Return the arrivals for a machine of this capacity."""
@@ -78,22 +101,25 @@ class BurstPlan:
 
 
 FULL = BurstPlan()
-"""For figures that repeat: about five minutes."""
+"""For figures that repeat: about five minutes for three variants."""
 
 DEMO = BurstPlan(lead_s=6.0, calm_s=8.0, burst_s=20.0, after_s=10.0, blocks=2, batches_per_block=3)
-"""For people who watch: about two and a half minutes for two variants."""
+"""For people who watch: about three minutes for two variants."""
 
 QUICK = BurstPlan(
-    lead_s=2.0,
-    calm_s=2.0,
-    burst_s=8.0,
-    after_s=3.0,
-    patience_s=1.0,
-    blocks=2,
-    batches_per_block=2,
-    warm_up_batches=8,
+    target_s=2.5,
+    lead_s=1.5,
+    calm_s=1.5,
+    burst_s=9.0,
+    after_s=2.0,
+    patience_s=0.5,
+    blocks=1,
+    batches_per_block=3,
+    warm_up=(4, 5_000),
+    fast_start=True,
+    limit_s=56.0,
 )
-"""For a first look: a minute for three variants on a quiet machine."""
+"""For a first look: less than a minute on two quiet cores, and rough."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +160,7 @@ class Burst:
                 for name, value in found["capacity"].items()
             }
             return cls(
-                plan=BurstPlan(**found["plan"]),
+                plan=BurstPlan(**{**found["plan"], "warm_up": tuple(found["plan"]["warm_up"])}),
                 capacity=Capacity(**capacity),
                 machine=found["machine"],
                 runs=runs,
@@ -149,21 +175,25 @@ def run(
     *,
     tell: Callable[[str], None] = lambda _: None,
     watch: Watch | None = None,
-    measured: Callable[[Capacity], None] = lambda _: None,
+    measured: Callable[[BurstPlan, Capacity], None] = lambda *_: None,
 ) -> Burst:
     """Start Spark, measure the capacity, and play the burst in each of the variants."""
     tell("starting Spark")
-    with session("spillway") as (spark, folder):
+    began = time.monotonic()
+    with session("spillway", fast_start=plan.fast_start) as (spark, folder):
         capacity = measure(
             spark,
             folder,
             batch_s=plan.target_s / 2,
             blocks=plan.blocks,
             batches=plan.batches_per_block,
-            warm_up_batches=plan.warm_up_batches,
+            warm_up_most=plan.warm_up,
             tell=tell,
         )
-        measured(capacity)
+        if plan.limit_s is not None:
+            left_s = began + plan.limit_s - time.monotonic()
+            plan = plan.shortened(left_s / len(variants) - _START_AND_STOP_S)
+        measured(plan, capacity)
         trace = plan.trace(capacity.rows_per_s)
         runs: dict[Variant, Recording] = {}
         for variant in variants:

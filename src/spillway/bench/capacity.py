@@ -27,8 +27,8 @@ from spillway.spark import Spillway
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_FIRST_ROWS = 20_000
 _SETTLED = 0.93  # three batches that take no less than this share of the three before are as fast as it gets
+_JUDGED = 7  # batches that it takes to judge by
 _GUESSED_FIXED_S = 0.35
 _LONG_AGO = "2020-01-01T00:00:00+00:00"
 _LONG = "1 hour"  # a target under which nothing is ever shed
@@ -63,14 +63,16 @@ def measure(
     batch_s: float,
     blocks: int,
     batches: int,
-    warm_up_batches: int = 30,
+    warm_up_most: tuple[int, int] = (30, 20_000),
     tell: Tell = lambda _: None,
 ) -> Capacity:
     """Warm up, find the batch size that takes ``batch_s``, and measure in that many blocks of each kind."""
     tell("warming up the JVM")
-    rows_per_s = warm_up(spark, folder / uuid.uuid4().hex, most_batches=warm_up_batches)
+    most_batches, rows = warm_up_most
+    rows_per_s = warm_up(spark, folder / uuid.uuid4().hex, most_batches=most_batches, batch_rows=rows)
     batch_rows = max(1_000, int(rows_per_s * max(batch_s - _GUESSED_FIXED_S, 0.2 * batch_s)))
-    saturate(spark, folder, batch_rows, 3, with_spillway=True)
+    if most_batches > _JUDGED:
+        saturate(spark, folder, batch_rows, 3, with_spillway=True)
     plain: list[float] = []
     with_spillway: list[float] = []
     for block in range(blocks):
@@ -80,15 +82,15 @@ def measure(
     return Capacity(batch_rows=batch_rows, plain_s=tuple(plain), spillway_s=tuple(with_spillway))
 
 
-def warm_up(spark: SparkSession, checkpoint: Path, *, most_batches: int) -> float:
+def warm_up(spark: SparkSession, checkpoint: Path, *, most_batches: int, batch_rows: int) -> float:
     """Run the plain query until its batches get no faster, and return its rows per second without fixed time."""
     times: list[float] = []
-    with _saturated(spark, checkpoint, _FIRST_ROWS, most_batches, None) as recorder:
-        for count in range(7, most_batches + 1):
+    with _saturated(spark, checkpoint, batch_rows, most_batches, None) as recorder:
+        for count in range(min(_JUDGED, most_batches), most_batches + 1):
             times = _seconds_per_batch(recorder, count)
-            if median(times[-3:]) >= _SETTLED * median(times[-6:-3]):
+            if median(times[-3:]) >= _SETTLED * median(times[-6:-3] or times):
                 break
-    return _FIRST_ROWS / max(median(times[-3:]) - _GUESSED_FIXED_S, 0.05)
+    return batch_rows / max(median(times[-3:]) - _GUESSED_FIXED_S, 0.05)
 
 
 def saturate(

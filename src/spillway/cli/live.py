@@ -93,10 +93,10 @@ class DemoView:
         if not self._console.is_terminal:
             self._console.print(f"{self._elapsed()}  {what}", highlight=False)
 
-    def measured(self, capacity: Capacity) -> None:
-        """Take note of what this machine can do."""
-        self._capacity = capacity
-        self._trace = self._plan.trace(capacity.rows_per_s)
+    def measured(self, plan: BurstPlan, capacity: Capacity) -> None:
+        """Take note of what this machine can do, and of what will be played."""
+        self._plan, self._capacity = plan, capacity
+        self._trace = plan.trace(capacity.rows_per_s)
         if not self._console.is_terminal:
             self._console.print(
                 f"{self._elapsed()}  capacity: {capacity.rows_per_s:,.0f} rows/s", highlight=False

@@ -45,7 +45,7 @@ def test_it_shows_what_goes_on_at_any_width(width: int) -> None:
     assert "starting" in text_of(view, on)
     view.tell("warming up the JVM")
     assert "warming up" in text_of(view, on)
-    view.measured(CAPACITY)
+    view.measured(PLAN, CAPACITY)
     view.tell("playing")
     shed = burst().runs["spillway"]
     view.watch(Live(variant="spillway", now_s=-1.0, batches=(), status=status("nothing yet")))
@@ -66,7 +66,7 @@ def test_it_shows_what_goes_on_at_any_width(width: int) -> None:
 def test_late_rows_are_measured_by_the_oldest_that_waits() -> None:
     on = console(terminal=True)
     view = DemoView(on, PLAN)
-    view.measured(CAPACITY)
+    view.measured(PLAN, CAPACITY)
     plain = burst().runs["plain"]
     view.watch(Live(variant="plain", now_s=12.0, batches=plain.batches[:1], status=None))
     first = float(plain.trace.times(plain.batches[0].last_row, plain.batches[0].last_row + 1)[0])
@@ -80,7 +80,7 @@ def test_without_a_terminal_each_step_is_a_line() -> None:
     on = console(terminal=False)
     with DemoView(on, PLAN) as view:
         view.tell("starting Spark")
-        view.measured(CAPACITY)
+        view.measured(PLAN, CAPACITY)
         view.watch(Live(variant="plain", now_s=1.0, batches=(), status=None))
     written = on.file.getvalue()  # type: ignore[attr-defined]
     assert "starting Spark" in written
