@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from spillway import Spillway, SpillwayError
 from spillway.core import control
-from tests.spark.orders import expected, play, run, told
+from tests.spark.orders import PATIENCE_S, Sink, expected, play, run, start, told
 
 
 def forget(checkpoint: Path, batch: int) -> None:
@@ -139,12 +139,16 @@ def test_two_queries_in_one_session_do_not_hear_each_other(spark: SparkSession, 
         Spillway("left", 2.0, tmp_path / "a", controller=keeping(0.2)) as left,
         Spillway("right", 2.0, tmp_path / "b", controller=keeping(0.6)) as right,
     ):
-        few = run(left.tuples(play(spark), key="id"), tmp_path / "a")
-        many = run(right.tuples(play(spark), key="id"), tmp_path / "b")
-        assert left.history()["kept_rows"].to_pylist() == [len(few[b]) for b in range(4)]
-        assert right.history()["kept_rows"].to_pylist() == [len(many[b]) for b in range(4)]
-        assert left.status().last is not None
-        assert "fixed" in str(left.status()) or left.status().reason
+        few, many = Sink(), Sink()
+        both = [
+            start(left.tuples(play(spark), key="id"), tmp_path / "a", few.take),
+            start(right.tuples(play(spark), key="id"), tmp_path / "b", many.take),
+        ]
+        assert all(query.awaitTermination(PATIENCE_S) for query in both)
+        for shed, sink, share in ((left, few, 0.2), (right, many, 0.6)):
+            kept = [len(sink[batch]) for batch in range(4)]
+            assert shed.history()["kept_rows"].to_pylist() == kept
+            assert sum(kept) == pytest.approx(12_000 * share, rel=0.1)
 
 
 def test_two_stages_in_one_plan(spark: SparkSession, tmp_path: Path) -> None:
@@ -162,8 +166,19 @@ def test_chained_weights_multiply(spark: SparkSession, tmp_path: Path) -> None:
     with Spillway("chain", 2.0, tmp_path, controller=keeping(0.5)) as shed:
         kept = run(shed.tuples(shed.tuples(play(spark), key="id"), key=["id", "tier"]), tmp_path)
     rows = [row for batch in kept.values() for row in batch]
-    assert {row["weight"] for row in rows} == {4.0}
+    assert {round(row["weight"], 9) for row in rows} == {2.0}, "1 / 0.7 twice"
+    assert len(rows) == pytest.approx(6000, rel=0.1)
+
+
+def test_chained_stages_with_one_key_drop_different_rows(spark: SparkSession, tmp_path: Path) -> None:
+    with Spillway("chain", 2.0, tmp_path, controller=keeping(0.25)) as shed:
+        kept = run(shed.tuples(shed.tuples(play(spark), key="id"), key="id"), tmp_path)
+        history = shed.history()
+    rows = [row for batch in kept.values() for row in batch]
     assert len(rows) == pytest.approx(3000, rel=0.15)
+    assert sum(row["weight"] for row in rows) == pytest.approx(12_000, rel=0.15)
+    assert sum(history["arrived_rows"].to_pylist()) == 12_000, "each row is counted once"
+    assert sum(history["kept_rows"].to_pylist()) == len(rows)
 
 
 def test_a_restart_goes_on_with_what_was_learned(spark: SparkSession, tmp_path: Path) -> None:

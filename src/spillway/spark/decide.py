@@ -5,16 +5,19 @@ The loop publishes a :class:`Published` value after each finished batch. The con
 offset log; the result is written down before it is used, so a replay is told the same.
 
     n      rows that reach the shedder: units of this batch x rows per unit (offsets.py), else the rate x the wait
-    w      how long the oldest row has waited already: the time between the cuts of this batch and the one before
+    w      how long the oldest row has waited already: the time between the cuts of this batch and the one before;
+           where there is no offset log to look into, the time since the last reported cut, shared out
     L      the controller's limit, and at most what still fits: (y_d - w - fixed) / c, but never under L / 4.
            Where nothing fits any more the oldest rows are late whatever is done, which is no reason to drop the
            fresh ones behind them: then the controller's limit holds
-    keep   Decision.keep_ratio_for(n) with that limit
+    keep   Decision.keep_ratio_for(n) with that limit; stages that follow one another keep a root of it each, so
+           that it is what comes out behind the last
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
@@ -29,12 +32,19 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What is known of one place in the plan where rows are shed."""
+    """What is known of one place in the plan where rows are shed.
+
+    A ``chained`` stage gets the rows that the one before it has let through. While ``uniform_batches`` is above 0
+    the ranks of the last batch are not trusted to be those of the next, and utilities are left out of account.
+    """
 
     rows_per_unit: float | None = None
     protected_share: float = 0.0
     floor: float = 0.0
     quantiles: tuple[float, ...] | None = None
+    chained: bool = False
+    uniform_batches: int = 0
+    distrust: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +56,7 @@ class Published:
     cost_s: float | None = None
     fixed_s: float = 0.0
     rows_per_s: float | None = None
+    cut_s: float | None = None
     stages: tuple[Stage, ...] = (Stage(),)
     after_batch: int | None = None
 
@@ -90,6 +101,10 @@ class BatchDecision:
     limit_rows: float | None = None
     after_batch: int | None = None
 
+    def salt_of(self, stage: int) -> int:
+        """Return the salt of a stage: stages that share one would pick the same rows, and weigh them twice."""
+        return self.salt if stage == 0 else mix(self.salt, stage)
+
     def to_json(self) -> str:
         """Return the record as one line of JSON."""
         record = {name: getattr(self, name) for name in self.__slots__}
@@ -116,18 +131,19 @@ class BatchDecision:
 def decide(published: Published, batch: int, size: BatchSize) -> BatchDecision:
     """Turn the latest decision into the one for a batch of known size."""
     wanted = published.decision
-    rows, known = _rows(published, size)
-    limit = _limit(published, size.waited_s)
+    waited_s = size.waited_s if size.waited_s is not None else _waited_s(published, batch, size.seen_s)
+    rows, known = _rows(published, size, waited_s)
+    limit = _limit(published, waited_s)
     limited = replace(wanted, queue_limit_rows=limit)
     keep = wanted.keep_ratio if rows is None else limited.keep_ratio_for(rows)
     cuts = tuple(
         cut_for(
-            keep,
-            ranks=None if stage.quantiles is None else Ranks(stage.quantiles),
+            keep ** (1.0 / length),
+            ranks=None if stage.quantiles is None or stage.uniform_batches else Ranks(stage.quantiles),
             protected_share=stage.protected_share,
             floor=stage.floor,
         )
-        for stage in published.stages
+        for stage, length in zip(published.stages, chain_lengths(published.stages), strict=True)
     )
     return BatchDecision(
         batch=batch,
@@ -136,20 +152,38 @@ def decide(published: Published, batch: int, size: BatchSize) -> BatchDecision:
         cuts=cuts,
         expected_rows=rows,
         rows_known=known,
-        waited_s=size.waited_s,
+        waited_s=waited_s,
         cut_s=size.cut_s,
         limit_rows=limit,
         after_batch=published.after_batch,
     )
 
 
-def _rows(published: Published, size: BatchSize) -> tuple[float | None, bool]:
-    learned = [stage.rows_per_unit for stage in published.stages if stage.rows_per_unit is not None]
+def chain_lengths(stages: Sequence[Stage]) -> list[int]:
+    """Return for each stage how many follow one another in its chain.
+
+    >>> chain_lengths([Stage(), Stage(chained=True), Stage()])
+    [2, 2, 1]
+    """
+    heads = [number for number, stage in enumerate(stages) if number == 0 or not stage.chained]
+    ends = [*heads[1:], len(stages)]
+    return [end - head for head, end in zip(heads, ends, strict=True) for _ in range(head, end)]
+
+
+def _waited_s(published: Published, batch: int, seen_s: float | None) -> float | None:
+    if seen_s is None or published.cut_s is None or published.after_batch is None:
+        return None
+    return max(0.0, seen_s - published.cut_s) / max(batch - published.after_batch, 1)
+
+
+def _rows(published: Published, size: BatchSize, waited_s: float | None) -> tuple[float | None, bool]:
+    first = [stage for number, stage in enumerate(published.stages) if number == 0 or not stage.chained]
+    learned = [stage.rows_per_unit for stage in first if stage.rows_per_unit is not None]
     per_unit = sum(learned) if learned else 1.0 if size.counts_rows else None
     if size.units is not None and per_unit is not None:
         return size.units * per_unit, True
-    if published.rows_per_s is not None and size.waited_s is not None:
-        return published.rows_per_s * size.waited_s, False
+    if published.rows_per_s is not None and waited_s is not None:
+        return published.rows_per_s * waited_s, False
     return None, False
 
 

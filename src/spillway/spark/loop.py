@@ -13,6 +13,7 @@ driver, once per batch. An error in it is noted in the status and never reaches 
 from __future__ import annotations
 
 import json
+import math
 import threading
 import zlib
 from collections import deque
@@ -22,12 +23,15 @@ from typing import Any
 
 from spillway.core.control import Controller, CostModel, CostModelConfig, Costs, Sample
 from spillway.errors import SpillwayError
-from spillway.spark.decide import BatchDecision, Published, Stage
+from spillway.spark.decide import BatchDecision, Published, Stage, chain_lengths
 from spillway.spark.history import Entry, History
 from spillway.spark.report import BatchReport, StageReport
 from spillway.spark.storage import KEPT_DECISIONS, Folder
 
 _SMOOTHING = 0.3
+_MISJUDGED = 1.5  # by how much the share kept may miss what the ranks promised
+_FEW_ROWS = 1_000  # of a batch, from which that can be told
+_LONGEST_DISTRUST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class Loop:
         self._ended = False
         self._query: str | None = None
         self._last_end_s: float | None = None
+        self._last_cut_s: float | None = None
         self.history = History(folder, self.note)
         self._seed = zlib.crc32(name.encode())
         published, known = self._restore()
@@ -75,16 +80,17 @@ class Loop:
         self._costs = self._build_costs(known.cost_model)
         self._published = replace(published, seed=self._seed)
         self._cold_start()
+        self._prune()
 
     # What the facade asks
 
-    def add_stage(self, floor: float) -> int:
-        """Add a place in the plan where rows are shed and return its number."""
+    def add_stage(self, floor: float, *, chained: bool = False) -> int:
+        """Add a place in the plan where rows are shed and return its number; ``chained``: behind the last one."""
         with self._lock:
             number = len(self._stages)
             before = self._published.stages
             known = before[number] if number < len(before) else Stage()
-            self._stages.append(replace(known, floor=floor))
+            self._stages.append(replace(known, floor=floor, chained=chained and number > 0))
             self._publish(replace(self._published, stages=tuple(self._stages)))
             return number
 
@@ -161,6 +167,7 @@ class Loop:
             return -1
 
     def _take(self, report: BatchReport) -> None:
+        report = replace(report, chained=tuple(stage.chained for stage in self._stages))
         self._query = report.query
         warm = report.run == self._run
         self._run = report.run
@@ -171,40 +178,53 @@ class Loop:
         costs = self._costs.update(
             arrived_rows=report.arrived, kept_rows=kept, busy_s=report.busy_s, warm=warm
         )
-        sample = self._sample(report, kept, costs)
+        rate = self._rate(report)
+        sample = self._sample(report, kept, costs, rate)
         decision = self._controller.step(sample)
-        self._stages = [
-            _learn(stage, seen, report.units) for stage, seen in zip(self._stages, report.stages, strict=True)
-        ]
-        rate = report.arrived / sample.period_s if sample.period_s > 0.0 else None
+        told = self._told(report)
+        self._stages = [self._learn(number, seen, report, told) for number, seen in enumerate(report.stages)]
         self._publish(
             Published(
                 decision=decision,
                 seed=self._seed,
                 cost_s=sample.cost_s,
                 fixed_s=sample.fixed_s,
-                rows_per_s=_smooth(self._published.rows_per_s, rate),
+                rows_per_s=_quick_to_rise(self._published.rows_per_s, rate),
+                cut_s=report.started_s,
                 stages=tuple(self._stages),
                 after_batch=report.batch,
             )
         )
-        self.history.add(Entry.of(report, sample, self._told(report), decision))
+        self.history.add(Entry.of(report, sample, told, decision))
         self._folder_housekeeping(report.batch)
 
-    def _sample(self, report: BatchReport, kept: int, costs: Costs | None) -> Sample:
+    def _rate(self, report: BatchReport) -> float | None:
+        """Return the rows per second that arrived: a batch's rows came between the cut before it and its own."""
+        period = None if self._last_cut_s is None else report.started_s - self._last_cut_s
+        self._last_cut_s = report.started_s
+        return report.arrived / period if period is not None and period > 0.0 else None
+
+    def _sample(self, report: BatchReport, kept: int, costs: Costs | None, rate: float | None) -> Sample:
+        """Return the period as the controllers of the paper see it.
+
+        Its length is from cut to cut, so that rows over length is the rate of arrival. What waits at its end is what
+        the source still had when the batch was cut, and what has arrived since; of the latter only the share counts
+        that will be let in if nothing changes.
+        """
         end = report.ended_s
-        period = end - self._last_end_s if self._last_end_s is not None else report.busy_s
         self._last_end_s = end
+        share = kept / report.arrived if report.arrived else 1.0
+        since = 0.0 if rate is None else rate * report.busy_s * share
         firsts = [s.first_arrival_s for s in report.stages if s.first_arrival_s is not None]
         means = [(s.mean_arrival_s, s.kept) for s in report.stages if s.mean_arrival_s is not None]
         weight = sum(rows for _, rows in means)
         per_unit = report.arrived / report.units if report.units else 1.0
         return Sample(
             at_s=end,
-            period_s=max(0.0, period),
+            period_s=report.arrived / rate if rate else report.busy_s,
             arrived_rows=report.arrived,
             kept_rows=kept,
-            backlog_rows=(report.backlog_units or 0.0) * per_unit,
+            backlog_rows=(report.backlog_units or 0.0) * per_unit + since,
             cost_s=None if costs is None else costs.cost_s,
             fixed_s=0.0 if costs is None else costs.fixed_s,
             skip_s=0.0 if costs is None else costs.skip_s,
@@ -214,6 +234,37 @@ class Loop:
             worst_delay_s=end - min(firsts) if firsts else None,
             protected_rows=sum(stage.protected for stage in report.stages),
         )
+
+    def _learn(
+        self, number: int, seen: StageReport, report: BatchReport, told: BatchDecision | None
+    ) -> Stage:
+        """Take in what a stage saw: rows per unit of the sources, the protected share, the utility's ranks."""
+        stage = self._stages[number]
+        if seen.arrived == 0:
+            return stage
+        per_unit = seen.arrived / report.units if report.units else None
+        learned = replace(
+            stage,
+            rows_per_unit=_smooth(stage.rows_per_unit, per_unit),
+            protected_share=_smooth(stage.protected_share or None, seen.protected / seen.arrived) or 0.0,
+            quantiles=seen.quantiles if seen.quantiles is not None else stage.quantiles,
+            uniform_batches=max(stage.uniform_batches - 1, 0),
+        )
+        if told is None or seen.quantiles is None or number >= len(told.cuts):
+            return learned
+        by_rank = math.isfinite(told.cuts[number].value) and told.keep_ratio < 1.0
+        if not by_rank or seen.arrived < _FEW_ROWS:
+            return learned
+        wanted = told.keep_ratio ** (1.0 / chain_lengths(self._stages)[number])
+        wanted = max(wanted, stage.protected_share, stage.floor)
+        if wanted / _MISJUDGED <= seen.kept / seen.arrived <= wanted * _MISJUDGED:
+            return replace(learned, distrust=learned.distrust // 2)
+        distrust = min(max(2 * learned.distrust, 1), _LONGEST_DISTRUST)
+        self.note(
+            f"batch {report.batch}: utilities drift, {seen.kept / seen.arrived:.0%} of the rows were kept instead of "
+            f"{wanted:.0%}; for {distrust} batches rows are dropped whatever their utility"
+        )
+        return replace(learned, uniform_batches=distrust, distrust=distrust)
 
     def _told(self, report: BatchReport) -> BatchDecision | None:
         try:
@@ -234,7 +285,7 @@ class Loop:
         }
         try:
             self._folder.write("latest.json", json.dumps(state, allow_nan=False))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError) as error:
             self.note(f"the decision could not be published, an older one stays in force: {error}")
 
     def _restore(self) -> tuple[Published, Known]:
@@ -270,6 +321,18 @@ class Loop:
         decision = self._controller.step(_nothing(0.0, self._published))
         self._published = replace(self._published, decision=decision)
 
+    def _prune(self) -> None:
+        """Remove old decisions whose batches were never heard of."""
+        try:
+            numbers = [
+                int(name.split(".")[0]) for name in self._folder.names("decisions") if name[0].isdigit()
+            ]
+            for number in numbers:
+                if number <= max(numbers) - KEPT_DECISIONS:
+                    self._folder.remove(f"decisions/{number}.json")
+        except (OSError, ValueError) as error:
+            self.note(f"old decisions could not be removed: {error}")
+
     def _folder_housekeeping(self, batch: int) -> None:
         try:
             self._folder.remove(f"decisions/{batch - KEPT_DECISIONS}.json")
@@ -289,17 +352,10 @@ def _nothing(at_s: float, published: Published) -> Sample:
     )
 
 
-def _learn(stage: Stage, seen: StageReport, units: float | None) -> Stage:
-    """Take in what a stage saw: rows per unit of the sources, the protected share, the utility's ranks."""
-    if seen.arrived == 0:
-        return stage
-    per_unit = seen.arrived / units if units else None
-    return replace(
-        stage,
-        rows_per_unit=_smooth(stage.rows_per_unit, per_unit),
-        protected_share=_smooth(stage.protected_share or None, seen.protected / seen.arrived) or 0.0,
-        quantiles=seen.quantiles if seen.quantiles is not None else stage.quantiles,
-    )
+def _quick_to_rise(old: float | None, new: float | None) -> float | None:
+    """Return a rate that believes in a burst at once and in its end step by step."""
+    smooth = _smooth(old, new)
+    return smooth if new is None or smooth is None else max(new, smooth)
 
 
 def _smooth(old: float | None, new: float | None) -> float | None:

@@ -38,13 +38,15 @@ class Position:
 class BatchSize:
     """What the offset log says of a batch before it runs; None where it cannot be known.
 
-    ``cut_s`` is when the batch was cut, which tells it from another batch of the same number.
+    ``cut_s`` is when the batch was cut, which tells it from another batch of the same number. Without a checkpoint
+    to look into there is only ``seen_s``, when the batch was seen to run.
     """
 
     units: float | None = None
     counts_rows: bool = False
     waited_s: float | None = None
     cut_s: float | None = None
+    seen_s: float | None = None
 
 
 def size_of(checkpoint: Path, batch: int) -> BatchSize:

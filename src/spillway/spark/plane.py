@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from spillway.core.tuples.cut import KEEP_ALL, Cut
 from spillway.errors import CheckpointInUseError, SpillwayError
 from spillway.spark.decide import BatchDecision, Published, decide
 from spillway.spark.offsets import BatchSize, size_of
+from spillway.spark.quickack import acknowledge_at_once
 from spillway.spark.storage import Folder
 
 if TYPE_CHECKING:
@@ -36,9 +38,9 @@ if TYPE_CHECKING:
 PREFIX = "_spillway_"
 NOT_STREAMING = "not in a micro-batch of a streaming query"
 SCHEMA = (
-    f"{PREFIX}salt bigint, {PREFIX}cut double, "
-    f"{PREFIX}at_limit bigint, {PREFIX}at_weight double, {PREFIX}below_limit bigint, "
-    f"{PREFIX}below_weight double, {PREFIX}note string"
+    f"{PREFIX}salt bigint not null, {PREFIX}cut double not null, "
+    f"{PREFIX}at_limit bigint not null, {PREFIX}at_weight double not null, {PREFIX}below_limit bigint not null, "
+    f"{PREFIX}below_weight double not null, {PREFIX}note string"
 )
 
 
@@ -55,6 +57,7 @@ class ControlRow:
         import pyarrow as pa  # noqa: PLC0415  only the task needs it
         from pyspark import TaskContext  # noqa: PLC0415
 
+        acknowledge_at_once()
         for _ in batches:
             pass
         context = TaskContext.get()
@@ -88,7 +91,9 @@ class ControlRow:
             return None, f"nothing shed: {error}"
 
     def _size(self, batch: int) -> BatchSize:
-        return BatchSize() if self.checkpoint is None else size_of(Path(self.checkpoint), batch)
+        if self.checkpoint is None:
+            return BatchSize(seen_s=time.time())
+        return size_of(Path(self.checkpoint), batch)
 
     def row(self, decision: BatchDecision | None, note: str) -> dict[str, Any]:
         """Return the control row's values: hash limits and weights, ready for native comparisons."""
@@ -96,7 +101,7 @@ class ControlRow:
         if decision is not None and self.stage < len(decision.cuts):
             cut = decision.cuts[self.stage]
         return {
-            f"{PREFIX}salt": 0 if decision is None else decision.salt,
+            f"{PREFIX}salt": 0 if decision is None else decision.salt_of(self.stage),
             f"{PREFIX}cut": cut.value,
             f"{PREFIX}at_limit": threshold(cut.at),
             f"{PREFIX}at_weight": 1.0 / cut.at if cut.at > 0.0 else 0.0,
@@ -143,7 +148,7 @@ def _arrow_schema() -> pa.Schema:
 
     kinds = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
     parts = [part.split() for part in SCHEMA.split(", ")]
-    return pa.schema([(name, kinds[kind]) for name, kind in parts])
+    return pa.schema([(name, kinds[kind]) for name, kind, *_ in parts])
 
 
 def owner_of(checkpoint: Path) -> str | None:

@@ -57,6 +57,7 @@ class BatchReport:
     units: float | None
     backlog_units: float | None
     stages: tuple[StageReport, ...]
+    chained: tuple[bool, ...] = ()
 
     @property
     def ended_s(self) -> float:
@@ -65,13 +66,16 @@ class BatchReport:
 
     @property
     def arrived(self) -> int:
-        """Rows that reached any stage."""
-        return sum(stage.arrived for stage in self.stages)
+        """Rows that reached a stage, counted at the first of each chain."""
+        return sum(stage.arrived for number, stage in enumerate(self.stages) if not self._follows(number))
 
     @property
     def kept(self) -> int:
-        """Rows that were let through."""
-        return sum(stage.kept for stage in self.stages)
+        """Rows that were let through, counted at the last of each chain."""
+        return sum(stage.kept for number, stage in enumerate(self.stages) if not self._follows(number + 1))
+
+    def _follows(self, number: int) -> bool:
+        return 0 < number < len(self.chained) and self.chained[number]
 
 
 def read_progress(progress: StreamingQueryProgress, names: list[str]) -> BatchReport | None:

@@ -13,7 +13,7 @@ class Status:
     """The latest sample and decision, with the reason in words.
 
     ``last`` is the newest finished batch of this process, None before the first; ``problems`` says what went
-    wrong lately. The totals count since this process started.
+    wrong lately.
     """
 
     name: str

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 WEIGHT_MARK = "spillway.weight"
 _SKETCH_ACCURACY = 2000
+_KEEP = f"{PREFIX}keep"
 _ALL = 2**63 - 1  # no hash is above it
 
 
@@ -90,29 +91,31 @@ class TuplePlan:
         control_row = control_frame(self.df.sparkSession, control)
         check_executors(control_row)
         df = self.df.crossJoin(F.broadcast(control_row))
-        c = {name: F.col(PREFIX + name) for name in ("salt", "cut", "at_limit", "below_limit")}
-        if self.protected is not None:
-            df = df.withColumn(f"{PREFIX}protected", self.protected)
-        if self.utility is None:
-            limit = c["at_limit"]
-        else:
-            u = self.utility.cast("double")
-            lowest = F.lit(float("-inf"))
-            df = df.withColumn(f"{PREFIX}u", F.when(_missing(u), lowest).otherwise(u))
-            limit = self._by_side(_ALL, c["at_limit"], c["below_limit"])
-        # While everything is kept no row is hashed: "or" does not look at its right side then.
-        keep = (limit >= _ALL) | (F.xxhash64(*self.key, c["salt"]) <= limit)
-        if self.protected is not None:
-            keep = F.col(f"{PREFIX}protected") | keep
-        df = df.withColumn(f"{PREFIX}keep", keep)
-        if self.arrival is not None:
-            at = self.arrival.cast("timestamp").cast("double")
-            df = df.withColumn(f"{PREFIX}kept_at", F.when(F.col(f"{PREFIX}keep"), at))
-        df = df.observe(observation, *self._metrics())
+        if looked_at := self._looked_at():
+            df = df.select("*", *looked_at)
+        df = df.select("*", self._keep().alias(_KEEP)).observe(observation, *self._metrics(enforce=enforce))
         if enforce:
-            df = df.where(F.col(f"{PREFIX}keep"))
+            df = df.where(F.col(_KEEP))
         df = df.withColumn(self.weight, self._weight(enforce=enforce))
         return df.drop(*[name for name in df.columns if name.startswith(PREFIX)])
+
+    def _looked_at(self) -> list[Column]:
+        """Return the columns that are computed once a row and then used in several places."""
+        found = []
+        if self.protected is not None:
+            found.append(self.protected.alias(f"{PREFIX}protected"))
+        if self.utility is not None:
+            u = self.utility.cast("double")
+            found.append(F.when(_missing(u), F.lit(float("-inf"))).otherwise(u).alias(f"{PREFIX}u"))
+        return found
+
+    def _keep(self) -> Column:
+        limit = F.col(f"{PREFIX}at_limit")
+        if self.utility is not None:
+            limit = self._by_side(_ALL, limit, F.col(f"{PREFIX}below_limit"))
+        # While everything is kept no row is hashed: "or" does not look at its right side then.
+        keep = (limit >= _ALL) | (F.xxhash64(*self.key, F.col(f"{PREFIX}salt")) <= limit)
+        return keep if self.protected is None else F.col(f"{PREFIX}protected") | keep
 
     def _by_side(self, above: float, at: Column, below: Column) -> Column:
         u, cut = F.col(f"{PREFIX}u"), F.col(f"{PREFIX}cut")
@@ -131,19 +134,22 @@ class TuplePlan:
             weight = F.col(self.weight) * weight
         return weight.alias(self.weight, metadata={WEIGHT_MARK: True})
 
-    def _metrics(self) -> list[Column]:
+    def _metrics(self, *, enforce: bool) -> list[Column]:
         """Return what is counted: as little as possible, because Spark interprets it row by row."""
         metrics = [
             F.count(F.lit(1)).alias("arrived"),
-            F.count_if(F.col(f"{PREFIX}keep")).alias("kept"),
+            F.count_if(F.col(_KEEP)).alias("kept"),
             F.max(f"{PREFIX}note").alias("note"),
         ]
         if self.protected is not None:
             metrics.append(F.count_if(F.col(f"{PREFIX}protected")).alias("protected"))
         if self.arrival is not None:
+            at = self.arrival.cast("timestamp").cast("double")
+            if enforce:
+                at = F.when(F.col(_KEEP), at)
             metrics += [
-                F.min(f"{PREFIX}kept_at").alias("first_arrival"),
-                F.avg(f"{PREFIX}kept_at").alias("mean_arrival"),
+                F.min(at).alias("first_arrival"),
+                F.avg(at).alias("mean_arrival"),
                 F.count_if(self.arrival.isNull()).alias("arrival_missing"),
             ]
         if self.utility is not None:

@@ -214,7 +214,7 @@ def test_empty_batches_do_not_age_what_is_known():
 
 def test_a_target_out_of_reach_is_said_and_survived():
     decision = deadline().step(batch(fixed=1.5))
-    assert decision.queue_limit_rows == pytest.approx(0.086 / C, rel=0.01)
+    assert decision.queue_limit_rows == pytest.approx(0.2 * 1.5 / C, rel=0.01), "a fifth of the fixed time"
     assert "cannot be met" in decision.reason
     run = drive(deadline(), lambda _: 50_000.0, duration_s=60, cost_s=lambda _: C, fixed_s=1.5)
     assert min(run.kept[1:]) > 0

@@ -25,9 +25,9 @@ overrun            after a batch that took half as long again as it may, or whos
 slow start         a batch may be at most ``growth`` times the largest one kept within the last 30 that had
                    rows, or a twentieth of what the cold start would allow: a cost that was underestimated
                    on small batches cannot let a huge one in. In a burst the bound grows with every batch
-out of reach       if F leaves less than a tenth of the batch time to rows (or nothing at all), the limit is
-                   what a tenth buys: the target cannot be met then, but the query goes on, and the reason
-                   says so
+out of reach       rows get at least a fifth of F, even if F leaves them less: shedding more would hardly
+                   shorten a batch. If F alone takes longer than it may, the reason says that the target
+                   cannot be met
 model error        if rows are late in two periods running although their batches fit by the model, the
                    limit shrinks by 15 % a period, down to a quarter; it leaks back by 5 % of the gap a period
 =================  ==========================================================================================
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 _SPREADS = 1.0  # of the cost's spread, added to its level
 _RECENT_BATCHES = 30
 _COLD_ERROR = 20.0  # how many times dearer than the cold cost a row may well be
-_LEAST_ROOM = 0.1  # of the batch time: rows get this much however long a batch takes without them
+_LEAST_ROOM = 0.2  # of the fixed time: rows get this much even if it leaves them less
 _LEAST_CORRECTION = 0.25
 _OVERRUN, _MOST_OVERRUN = 1.5, 16.0
 _SHRINK, _LEAK = 0.85, 0.05
@@ -106,7 +106,7 @@ class BatchedDeadline(BaseController):
         c, F, s = state.cautious_s(cold, _SPREADS), state.fixed_s, state.skip_s
         if sample.busy_s is not None and k > 0.0 and (state.cost_s is None or sample.busy_s > _OVERRUN * t):
             c = min(max(c, (sample.busy_s - F - s * max(n - k, 0.0)) / k), _MOST_OVERRUN * c)
-        room = max(t - F, _LEAST_ROOM * t)
+        room = max(t - F, _LEAST_ROOM * F)
         self._correct(sample, fits=F + s * max(n - k, 0.0) + c * k <= 1.1 * t, rows=k)
         by_model = room / c
         by_growth = room / cold

@@ -37,13 +37,17 @@ class _Json:
             raise SpillwayError(f"{cls.__name__}: {error}.") from error
 
 
-def _check(owner: str, name: str, value: Any, low: float, high: float, *, optional: bool = False) -> None:
+def _check(owner: Any, name: str, low: float, high: float, *, optional: bool = False) -> None:
+    """Refuse a field that is not a number within bounds, and make plain floats of those of other libraries."""
+    value = getattr(owner, name)
     if value is None and optional:
         return
     number = (isinstance(value, int | float) and not isinstance(value, bool)) or hasattr(value, "__float__")
     if not number or not math.isfinite(value) or not low <= value <= high:
         bound = f"a finite number >= {low:g}" if high == math.inf else f"a number from {low:g} to {high:g}"
-        raise invalid(f"{owner}.{name}", value, bound + (" or None" if optional else ""))
+        raise invalid(f"{type(owner).__name__}.{name}", value, bound + (" or None" if optional else ""))
+    if not isinstance(value, int | float):
+        object.__setattr__(owner, name, float(value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,14 +90,14 @@ class Sample(_Json):
     protected_rows: float = 0.0
 
     def __post_init__(self) -> None:
-        _check("Sample", "at_s", self.at_s, -math.inf, math.inf)
+        _check(self, "at_s", -math.inf, math.inf)
         for name in ("period_s", "arrived_rows", "kept_rows", "backlog_rows", "fixed_s", "skip_s"):
-            _check("Sample", name, getattr(self, name), 0.0, math.inf)
+            _check(self, name, 0.0, math.inf)
         for name in ("cost_s", "busy_s", "finished_rows"):
-            _check("Sample", name, getattr(self, name), 0.0, math.inf, optional=True)
+            _check(self, name, 0.0, math.inf, optional=True)
         for name in ("delay_s", "worst_delay_s"):  # below zero where the clocks of two machines disagree
-            _check("Sample", name, getattr(self, name), -math.inf, math.inf, optional=True)
-        _check("Sample", "protected_rows", self.protected_rows, 0.0, math.inf)
+            _check(self, name, -math.inf, math.inf, optional=True)
+        _check(self, "protected_rows", 0.0, math.inf)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,11 +128,11 @@ class Decision(_Json):
     reason: str = "nothing measured yet"
 
     def __post_init__(self) -> None:
-        _check("Decision", "keep_ratio", self.keep_ratio, 0.0, 1.0)
-        _check("Decision", "queue_limit_rows", self.queue_limit_rows, 0.0, math.inf, optional=True)
-        _check("Decision", "skip_cost", self.skip_cost, 0.0, 1.0)
-        _check("Decision", "admit_rows", self.admit_rows, -math.inf, math.inf, optional=True)
-        _check("Decision", "work_budget", self.work_budget, 0.0, math.inf, optional=True)
+        _check(self, "keep_ratio", 0.0, 1.0)
+        _check(self, "queue_limit_rows", 0.0, math.inf, optional=True)
+        _check(self, "skip_cost", 0.0, 1.0)
+        _check(self, "admit_rows", -math.inf, math.inf, optional=True)
+        _check(self, "work_budget", 0.0, math.inf, optional=True)
 
     def keep_ratio_for(self, rows: float) -> float:
         """Return the share to keep of a batch whose size is known: the rate and the limit together.
