@@ -1,7 +1,12 @@
 """Hold a Spark streaming query's latency target through a burst by shedding the work that matters least."""
 
+from typing import TYPE_CHECKING
+
+from spillway._lazy import __getattr__ as __getattr__
 from spillway._version import __version__
 from spillway.errors import SpillwayError
-from spillway.spark import Spillway, Status
+
+if TYPE_CHECKING:
+    from spillway.spark import Spillway, Status
 
 __all__ = ["Spillway", "SpillwayError", "Status", "__version__"]

@@ -1,0 +1,15 @@
+"""What the package offers but loads only when it is first asked for: ``spillway.core`` works without Spark."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+HOMES = {"Spillway": "spillway.spark", "Status": "spillway.spark"}
+
+
+def __getattr__(name: str) -> Any:
+    """Return one of the lazy names; becomes the package's own ``__getattr__``."""
+    if name in HOMES:
+        return getattr(import_module(HOMES[name]), name)
+    raise AttributeError(f"module 'spillway' has no attribute {name!r}")
