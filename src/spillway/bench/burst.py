@@ -35,7 +35,9 @@ class BurstPlan:
     ``calm_s``            half of the capacity
     ``burst_s``           five times the capacity
     ``after_s``           half of the capacity
-    ``patience_s``        how long to wait for rows that have not come through when the trace is over
+    ``patience_s``        how long to wait for rows that Spillway has not let through when the trace is over
+    ``saturated_s``       how long a batch takes, about, when capacity is measured: a query at saturation takes in
+                          whatever has gathered, so its batches are longer than the delay it is allowed
     ``blocks``            how often plain query and query with Spillway take turns at saturation
     ``batches_per_block`` batches measured in each of those turns
     ``warm_up``           batches and rows per batch that the fresh JVM gets at most to reach its speed
@@ -50,14 +52,15 @@ class BurstPlan:
     burst_s: float = 30.0
     after_s: float = 12.0
     patience_s: float = 8.0
+    saturated_s: float = 6.0
     blocks: int = 4
-    batches_per_block: int = 4
+    batches_per_block: int = 2
     warm_up: tuple[int, int] = (30, 20_000)
     fast_start: bool = False
     limit_s: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("target_s", "lead_s", "calm_s", "burst_s", "after_s", "patience_s"):
+        for name in ("target_s", "lead_s", "calm_s", "burst_s", "after_s", "patience_s", "saturated_s"):
             if not getattr(self, name) > 0.0:
                 raise invalid(name, getattr(self, name), "seconds above 0")
         for name in ("blocks", "batches_per_block"):
@@ -66,18 +69,18 @@ class BurstPlan:
 
     @property
     def play_s(self) -> float:
-        """How long a run may take."""
-        return self.lead_s + self.calm_s + self.burst_s + self.after_s + self.patience_s
+        """How long the trace takes."""
+        return self.lead_s + self.calm_s + self.burst_s + self.after_s
 
     def shortened(self, play_s: float) -> BurstPlan:
         """Return the same in at most that many seconds, but in no less than half of the time.
 
-        >>> plan = BurstPlan(lead_s=2, calm_s=2, burst_s=10, after_s=4, patience_s=2)
+        >>> plan = BurstPlan(lead_s=2, calm_s=2, burst_s=12, after_s=4)
         >>> plan.shortened(15).burst_s, plan.shortened(5).play_s, plan.shortened(50) == plan
-        (7.5, 10.0, True)
+        (9.0, 10.0, True)
         """
         factor = min(1.0, max(0.5, play_s / self.play_s))
-        names = ("lead_s", "calm_s", "burst_s", "after_s", "patience_s")
+        names = ("lead_s", "calm_s", "burst_s", "after_s")
         return replace(self, **{name: getattr(self, name) * factor for name in names})
 
     def trace(self, rows_per_s: float) -> Rates:
@@ -103,21 +106,24 @@ class BurstPlan:
 FULL = BurstPlan()
 """For figures that repeat: about five minutes for three variants."""
 
-DEMO = BurstPlan(lead_s=6.0, calm_s=8.0, burst_s=20.0, after_s=10.0, blocks=2, batches_per_block=3)
+DEMO = BurstPlan(
+    lead_s=6.0, calm_s=8.0, burst_s=20.0, after_s=10.0, saturated_s=1.5, blocks=2, batches_per_block=3
+)
 """For people who watch: about three minutes for two variants."""
 
 QUICK = BurstPlan(
-    target_s=2.5,
-    lead_s=1.5,
-    calm_s=1.5,
-    burst_s=9.0,
-    after_s=2.0,
-    patience_s=0.5,
+    target_s=2.0,
+    lead_s=1.0,
+    calm_s=0.5,
+    burst_s=12.0,
+    after_s=0.5,
+    patience_s=2.0,
+    saturated_s=1.0,
     blocks=1,
     batches_per_block=3,
-    warm_up=(4, 5_000),
+    warm_up=(3, 3_000),
     fast_start=True,
-    limit_s=56.0,
+    limit_s=55.0,
 )
 """For a first look: less than a minute on two quiet cores, and rough."""
 
@@ -184,7 +190,7 @@ def run(
         capacity = measure(
             spark,
             folder,
-            batch_s=plan.target_s / 2,
+            batch_s=plan.saturated_s,
             blocks=plan.blocks,
             batches=plan.batches_per_block,
             warm_up_most=plan.warm_up,
@@ -192,9 +198,10 @@ def run(
         )
         if plan.limit_s is not None:
             left_s = began + plan.limit_s - time.monotonic()
-            plan = plan.shortened(left_s / len(variants) - _START_AND_STOP_S)
+            plan = plan.shortened((left_s - plan.patience_s) / len(variants) - _START_AND_STOP_S)
         measured(plan, capacity)
         trace = plan.trace(capacity.rows_per_s)
+        half_target_rows = max(int(capacity.rows_per_s * plan.target_s / 2), 1)
         runs: dict[Variant, Recording] = {}
         for variant in variants:
             tell(f"playing the burst: {variant}")
@@ -205,8 +212,8 @@ def run(
                 variant,
                 target_s=plan.target_s,
                 from_s=plan.lead_s,
-                patience_s=plan.patience_s,
-                max_rows_per_batch=capacity.batch_rows if variant == "capped" else None,
+                patience_s=plan.patience_s if variant == "spillway" else 0.0,
+                max_rows_per_batch=half_target_rows if variant == "capped" else None,
                 watch=watch,
             )
         tell("stopping Spark")

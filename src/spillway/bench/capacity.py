@@ -1,9 +1,8 @@
 """What this machine can do: the workload at saturation, without and with Spillway in the plan.
 
 A trace that lies wholly in the past is taken in batches of a fixed size, one right after the other. The
-*capacity* is rows per second over the steady batches, at a batch size that takes about half of the target, since
-that is as long as a batch may take (a row waits for the batch before its own). It therefore includes the fixed
-time of a batch, which no shedder can save.
+*capacity* is rows per second over the steady batches, at a batch size that takes about ``batch_s``. It therefore
+includes the fixed time of a batch, which no shedder can save.
 
 Blocks of batches without and with Spillway take turns in one session, so that whatever else the machine does
 falls on both. Their medians give the *idle throughput ratio*: what it costs to have Spillway in the plan while
@@ -13,7 +12,8 @@ nothing needs to be shed.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -69,10 +69,10 @@ def measure(
     """Warm up, find the batch size that takes ``batch_s``, and measure in that many blocks of each kind."""
     tell("warming up the JVM")
     most_batches, rows = warm_up_most
-    rows_per_s = warm_up(spark, folder / uuid.uuid4().hex, most_batches=most_batches, batch_rows=rows)
-    batch_rows = max(1_000, int(rows_per_s * max(batch_s - _GUESSED_FIXED_S, 0.2 * batch_s)))
+    rows_per_s = warm_up(spark, folder, most_batches=most_batches, batch_rows=rows, with_spillway=False)
     if most_batches > _JUDGED:
-        saturate(spark, folder, batch_rows, 3, with_spillway=True)
+        warm_up(spark, folder, most_batches=most_batches, batch_rows=rows, with_spillway=True)
+    batch_rows = max(1_000, int(rows_per_s * max(batch_s - _GUESSED_FIXED_S, 0.2 * batch_s)))
     plain: list[float] = []
     with_spillway: list[float] = []
     for block in range(blocks):
@@ -82,10 +82,15 @@ def measure(
     return Capacity(batch_rows=batch_rows, plain_s=tuple(plain), spillway_s=tuple(with_spillway))
 
 
-def warm_up(spark: SparkSession, checkpoint: Path, *, most_batches: int, batch_rows: int) -> float:
-    """Run the plain query until its batches get no faster, and return its rows per second without fixed time."""
+def warm_up(
+    spark: SparkSession, folder: Path, *, most_batches: int, batch_rows: int, with_spillway: bool
+) -> float:
+    """Run a query until its batches get no faster, and return its rows per second without fixed time.
+
+    Each plan has code of its own that the JVM has to compile, so each has to be warmed up.
+    """
     times: list[float] = []
-    with _saturated(spark, checkpoint, batch_rows, most_batches, None) as recorder:
+    with _saturated(spark, folder, batch_rows, most_batches, with_spillway=with_spillway) as recorder:
         for count in range(min(_JUDGED, most_batches), most_batches + 1):
             times = _seconds_per_batch(recorder, count)
             if median(times[-3:]) >= _SETTLED * median(times[-6:-3] or times):
@@ -97,23 +102,23 @@ def saturate(
     spark: SparkSession, folder: Path, batch_rows: int, batches: int, *, with_spillway: bool
 ) -> list[float]:
     """Return the seconds that each batch takes at saturation; the first, which starts the query, is left out."""
-    checkpoint = folder / uuid.uuid4().hex
-    if not with_spillway:
-        with _saturated(spark, checkpoint, batch_rows, batches + 1, None) as recorder:
-            return _seconds_per_batch(recorder, batches + 1)
-    with (
-        Spillway("idle", _LONG, checkpoint, arrival="timestamp") as shed,
-        _saturated(spark, checkpoint, batch_rows, batches + 1, shed) as recorder,
-    ):
+    with _saturated(spark, folder, batch_rows, batches + 1, with_spillway=with_spillway) as recorder:
         return _seconds_per_batch(recorder, batches + 1)
 
 
+@contextmanager
 def _saturated(
-    spark: SparkSession, checkpoint: Path, batch_rows: int, batches: int, shed: Spillway | None
-) -> Recorder:
+    spark: SparkSession, folder: Path, batch_rows: int, batches: int, *, with_spillway: bool
+) -> Iterator[Recorder]:
+    """Run the query on that many batches, all of whose rows are there from the start."""
+    checkpoint = folder / uuid.uuid4().hex
     trace = Rates((float(batch_rows * batches),), (1.0,))
     events = source(spark, trace, max_rows_per_batch=batch_rows, start=_LONG_AGO)
-    return Recorder(spark, workload(events, shed), checkpoint)
+    with ExitStack() as stack:
+        shed = None
+        if with_spillway:
+            shed = stack.enter_context(Spillway("idle", _LONG, checkpoint, arrival="timestamp"))
+        yield stack.enter_context(Recorder(spark, workload(events, shed), checkpoint))
 
 
 def _seconds_per_batch(recorder: Recorder, batches: int) -> list[float]:

@@ -19,9 +19,9 @@ def add(commands: Any) -> None:
         description="Measure what this machine can do with a CPU-heavy query, play five times as much through "
         "it, first without and then with Spillway, and write a page of plots.",
     )
-    parser.add_argument("--target", metavar="TIME", help="the delay to hold (default: 3 seconds, quick 2.5)")
+    parser.add_argument("--target", metavar="TIME", help="the delay to hold (default: 3 seconds, quick 2)")
     parser.add_argument(
-        "--seconds", type=float, metavar="N", help="length of the burst (default: 20, quick up to 9)"
+        "--seconds", type=float, metavar="N", help="length of the burst (default: 20, quick up to 12)"
     )
     parser.add_argument(
         "--quick", action="store_true", help="about a minute: shorter in everything, and rougher"

@@ -135,10 +135,10 @@ def method(burst: Burst) -> str:
         f"A replayed trace says when each row arrives, and Spark's offsets and clock say which batch took it and "
         f"when that was committed, so a delay is known for every row without any work in the measured query. The "
         f"capacity is that of the query without Spillway at saturation, in batches of {capacity.batch_rows:,} rows "
-        f"that take about half of the target. Both runs got {plan.lead_s:g} s at half of the capacity first, which "
-        f"do not count. The run without Spillway is cut off {plan.patience_s:g} s after the last row arrived, "
-        f"because its backlog would take minutes; rows that were still waiting then count with their age, so its "
-        f"true delays are longer than shown."
+        f"that take about {plan.saturated_s:g} s. Both runs got {plan.lead_s:g} s at half of the capacity first, "
+        f"which do not count. The run without Spillway is cut off when the last row has arrived, because its "
+        f"backlog would take minutes; rows that were still waiting then count with their age, so its true delays "
+        f"are longer than shown."
     )
 
 
