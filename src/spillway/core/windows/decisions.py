@@ -1,0 +1,149 @@
+"""Which windows to drop: a coin per batch of windows, with a bound on the gap and a debt that is paid back.
+
+Windows are numbered along the time line. B consecutive ones are a batch, and each batch has a coin that says drop
+with probability p (Section 3.4): dropping neighbours together is what makes early drops possible. The coin of
+batch b is a hash of (salt, b), so the same windows are dropped whenever they are decided. Then, window by window,
+
+    coin says drop   run < B               drop                        run + 1
+                     run = B               open: B windows are missing already        run = 0, owed + 1
+    coin says keep   owed > 0, run < B     drop, to compensate         run + 1, owed - 1
+                     otherwise             open                        run = 0
+
+So there is never a run of more than B dropped windows, at least one opens after each dropped batch, and when two
+batches in a row are to be dropped the first window of the second opens and a later one that the coin kept goes in
+its place. Opened against the coin and dropped against the coin cancel, so a share p is dropped in the long run.
+
+**Limit.** One window of B + 1 has to open: p is limited to B / (B + 1). Up to there the debt is a queue that
+empties again and again.
+
+**Pieces.** ``decide`` goes on where it stopped, and ``state`` is all it remembers. Windows decided in pieces are
+decided as in one go. Between pieces p may change: the coin of a batch that has begun stands, a new p holds from
+the next batch on. With p = 0 nothing is dropped from the very next window, and the debt is forgiven: there is
+nothing to shed any more.
+
+**Gaps are counted on the time line**, in window numbers. A window that opens but has no rows delivers nothing, so on
+a stream with empty windows more than B results that exist may be missing in a row.
+
+======  =================================================================
+symbol  meaning
+======  =================================================================
+p       ``drop_probability``
+B       ``max_gap``, in windows of the drop
+run     windows dropped in a row up to now
+owed    windows opened although the coin said drop, not yet made up for
+======  =================================================================
+
+>>> drops = DropConfig(max_gap=2, salt=7).build()
+>>> drops.decide(0, 12, 0.5)
+[False, False, True, True, True, True, True, True, False, False, True, False]
+>>> drops.snapshot()
+{'kind': 'window_drop', 'version': 1, 'next': 12, 'run': 1, 'owed': 1, 'dropping': 1}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spillway.core.chance import mix, threshold
+from spillway.core.control.checks import require_number, require_whole
+from spillway.core.control.state import from_snapshot, to_snapshot
+from spillway.errors import SpillwayError, invalid
+
+_FAR = 1_000_000  # windows; over a longer silence the coins are not counted out
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropConfig:
+    """The bound on the gap, in windows of the drop, and the salt of the coins."""
+
+    max_gap: int
+    salt: int = 0
+
+    def __post_init__(self) -> None:
+        require_whole("max_gap", self.max_gap, 1, 10**9)
+        require_whole("salt", self.salt, -(2**63), 2**63 - 1)
+
+    @property
+    def most(self) -> float:
+        """The largest drop probability that the bound allows, B / (B + 1)."""
+        return self.max_gap / (self.max_gap + 1)
+
+    def build(self, state: Mapping[str, Any] | None = None) -> Drops:
+        """Return the decisions, at their beginning or where a snapshot left off."""
+        return Drops(self, state)
+
+
+@dataclass
+class DropState:
+    """The next window to decide, the run and the debt up to it, and the coin of the batch that it is in.
+
+    Before the first window ``next`` is None. ``dropping`` is 1 or 0, and None where a batch is yet to begin.
+    """
+
+    next: int | None = None
+    run: int = 0
+    owed: int = 0
+    dropping: int | None = None
+
+
+class Drops:
+    """Decides windows in the order of their numbers, once each."""
+
+    kind = "window_drop"
+    version = 1
+
+    def __init__(self, config: DropConfig, state: Mapping[str, Any] | None = None) -> None:
+        self.config = config
+        self.state = (
+            DropState()
+            if state is None
+            else from_snapshot(DropState, state, kind=self.kind, version=self.version)
+        )
+        if not 0 <= self.state.run <= config.max_gap:
+            raise invalid("state.run", self.state.run, f"0 to max_gap = {config.max_gap}")
+        if self.state.owed < 0:
+            raise invalid("state.owed", self.state.owed, "0 or more")
+
+    def decide(self, first: int, last: int, drop_probability: float) -> list[bool]:
+        """Return for each window from ``first`` up to but without ``last`` whether it is kept.
+
+        Windows between the last one decided and ``first`` are decided on the way. One that has been decided
+        cannot be asked for again: keep the answer.
+        """
+        require_number("drop_probability", drop_probability, 0.0, 1.0)
+        state = self.state
+        if state.next is None or first - state.next > _FAR:
+            state.next, state.dropping = first, None
+        if first < state.next:
+            raise SpillwayError(
+                f"window {first} has been decided: the next one is {state.next}.",
+                hint="keep the answers of decide(), or go on from a snapshot made before",
+            )
+        skipped = first - state.next
+        limit = threshold(min(drop_probability, self.config.most))
+        return [self._kept(drop_probability, limit) for _ in range(last - state.next)][skipped:]
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as a JSON-ready dict, from which ``build(state)`` goes on exactly."""
+        return to_snapshot(self.state, kind=self.kind, version=self.version)
+
+    def _kept(self, p: float, limit: int) -> bool:
+        state, B = self.state, self.config.max_gap
+        assert state.next is not None
+        batch, at = divmod(state.next, B)
+        state.next += 1
+        if p == 0.0:
+            state.run = state.owed = state.dropping = 0
+            return True
+        if at == 0 or state.dropping is None:
+            state.dropping = int(mix(self.config.salt, batch) <= limit)
+        if state.dropping and state.run == B:
+            state.owed += 1
+        elif state.dropping or (state.owed and state.run < B):
+            state.owed -= not state.dropping
+            state.run += 1
+            return False
+        state.run = 0
+        return True
