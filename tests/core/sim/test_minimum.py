@@ -14,7 +14,7 @@ from spillway.replay.costs import CostTrace, constant, varying
 from spillway.replay.generators import pareto
 from spillway.replay.traces import Rates, Times
 from spillway.sim import Engine, Targets, least_loss, measure, single_operator
-from spillway.sim.minimum import greedy, tokens
+from spillway.sim.minimum import earliest_first, greedy, most_in_time, tokens
 
 
 def feasible(order, release, due):
@@ -69,6 +69,68 @@ def test_it_is_a_largest_matching_where_times_are_whole(steps, first_due):
     due = np.maximum(release, first_due + np.cumsum([gap for _, gap in steps]))
     kept = greedy(release.astype(float), due.astype(float))
     assert kept.sum() == most_by_matching(release.tolist(), due.tolist())
+
+
+def in_time_if_set_aside(rows, release, due):
+    """Return whether unit jobs that may be interrupted can all be done: no interval asks for more than it has."""
+    return all(
+        sum(1 for i in rows if release[i] >= start and due[i] <= stop) <= stop - start + 1e-9
+        for start in release
+        for stop in due
+        if stop > start
+    ) and all(due[i] - release[i] >= 1.0 - 1e-9 for i in rows)
+
+
+def most_by_trying_all_sets(release, due):
+    rows = range(len(release))
+    return max(
+        size
+        for size in range(len(release) + 1)
+        for chosen in combinations(rows, size)
+        if in_time_if_set_aside(chosen, release, due)
+    )
+
+
+grid = st.integers(0, 12).map(lambda n: n / 4.0)
+
+
+@settings(max_examples=400)
+@given(st.lists(st.tuples(grid, grid), min_size=1, max_size=8), st.floats(0.0, 0.2))
+def test_with_deadlines_out_of_order_no_choice_keeps_more(jobs, off):
+    release = np.cumsum([gap / 3.0 + off for gap, _ in jobs])
+    due = release + np.array([0.75 + room for _, room in jobs])
+    assert earliest_first(release, due) == most_by_trying_all_sets(release, due)
+    assert most_in_time(release, due) == most_by_trying_all_sets(release, due)
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 7)), min_size=1, max_size=40))
+def test_out_of_order_it_is_a_largest_matching_where_times_are_whole(jobs):
+    release = np.cumsum([gap for gap, _ in jobs])
+    due = release + np.array([room for _, room in jobs])
+    kept = earliest_first(release.astype(float), due.astype(float))
+    assert kept == most_by_matching(release.tolist(), due.tolist())
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.floats(0.0, 1.5), st.floats(0.0, 1.5)), min_size=1, max_size=60))
+def test_both_rules_agree_where_deadlines_are_in_order(steps):
+    release = np.cumsum([gap for gap, _ in steps])
+    due = np.maximum.accumulate(release + np.array([0.5 + 4.0 * room for _, room in steps]))
+    assert earliest_first(release, due) == greedy(release, due).sum()
+
+
+def test_a_falling_target_serves_the_urgent_rows_first():
+    assert most_in_time(np.zeros(4), np.array([5.0, 5.0, 1.0, 2.0])) == 4
+    trace = Rates((150.0,), (20.0,))
+    falling = Targets(((0.0, 5.0), (10.0, 1.0)))
+    assert least_loss(trace, constant(0.005), falling, headroom=1.0).loss_ratio == 0.0
+    busy = pareto(mean=260, beta=0.5, duration_s=80, seed=1)
+    long, mixed, short = (
+        least_loss(busy, constant(), target).loss_ratio
+        for target in (2.0, Targets(((0.0, 2.0), (40.0, 0.5))), 0.5)
+    )
+    assert long <= mixed <= short
 
 
 @settings(max_examples=40)
