@@ -1,7 +1,7 @@
 """A virtual-time engine: the control paper's experiments in seconds, without Spark."""
 
 from spillway.sim.batched import BatchedEngine
-from spillway.sim.engine import Engine
+from spillway.sim.engine import Engine, Shed
 from spillway.sim.metrics import Metrics, measure
 from spillway.sim.minimum import Minimum, least_loss
 from spillway.sim.network import Network, Operator, paper_network, single_operator
@@ -16,6 +16,7 @@ __all__ = [
     "Network",
     "Operator",
     "Outcome",
+    "Shed",
     "Targets",
     "least_loss",
     "measure",

@@ -12,6 +12,9 @@ c(k)   processor time per row, from each operator's measured cost and selectivit
        c = Σ_o visits(o) · cost(o), visits(o) = Σ_i visits(i) · selectivity(i) over the inputs i of o.
        An operator that read no row in the period counts with what was last known of it. Short periods see few
        rows, so their c is noisy: the lower bound on T that Section 4.5.3 speaks of.
+
+With ``cost_meter`` the monitor sees no operators: c is the processor time over the rows that left, smoothed. With
+``headroom_meter`` the controller need not be right about H (:mod:`~spillway.sim.learning`).
 """
 
 from __future__ import annotations
@@ -25,12 +28,13 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from spillway.core.control import Controller, Decision, Sample
+from spillway.core.control import Controller, CostMeterConfig, Decision, HeadroomMeterConfig, Sample
 from spillway.core.control.actuate import shed_from_queue_rows
 from spillway.errors import invalid, unknown
 from spillway.replay.costs import CostTrace, constant
 from spillway.replay.traces import Arrivals
 from spillway.sim import kernel
+from spillway.sim.learning import HeadroomWatch
 from spillway.sim.network import Network, paper_network
 from spillway.sim.outcome import Outcome
 from spillway.sim.targets import Targets
@@ -45,17 +49,19 @@ _64_BITS = 2**64 - 1
 class Engine:
     """A pipelined engine, ready to run.
 
-    ================= ===================================================================================
-    ``network``       the operators
-    ``cost``          mean processor seconds per row over time
-    ``period_s``      the control period T
-    ``headroom``      the true share of the processor that the query gets (H)
-    ``schedule``      ``round_robin`` (one row a turn, as Borealis) or ``fifo`` (the oldest row first)
-    ``shed``          ``entry``: rows are only dropped before they enter; ``queue``: where a decision asks for
-                      less than nothing (``admit_rows`` below 0), load also leaves the queues, at random places
-    ``lag_periods``   dead time: periods between a decision and its effect
-    ``seed``          of all that is random
-    ================= ===================================================================================
+    ================== ===================================================================================
+    ``network``        the operators
+    ``cost``           mean processor seconds per row over time
+    ``period_s``       the control period T
+    ``headroom``       the true share of the processor that the query gets (H)
+    ``schedule``       ``round_robin`` (one row a turn, as Borealis) or ``fifo`` (the oldest row first)
+    ``shed``           ``entry``: rows are only dropped before they enter; ``queue``: where a decision asks for
+                       less than nothing (``admit_rows`` below 0), load also leaves the queues, at random places
+    ``lag_periods``    dead time: periods between a decision and its effect
+    ``cost_meter``     measure the cost of a row from outside, with this meter, and not operator by operator
+    ``headroom_meter`` learn the headroom while running; the config's own must be that of the controller
+    ``seed``           of all that is random
+    ================== ===================================================================================
 
     >>> from spillway.core.control import make
     >>> from spillway.replay.generators import step
@@ -72,6 +78,8 @@ class Engine:
     schedule: Schedule = "round_robin"
     shed: Shed = "entry"
     lag_periods: int = 0
+    cost_meter: CostMeterConfig | None = None
+    headroom_meter: HeadroomMeterConfig | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -94,7 +102,7 @@ class Engine:
         known from a trial, as it is in the paper, and no controller has to let a first burst in unseen.
         """
         targets = Targets.of(target_delay_s)
-        run = _Run(self, trace, Monitor(self.network, self.cost))
+        run = _Run(self, trace, Monitor(self.network, self.cost, self.cost_meter))
         changes = deque(targets.changes[1:])
         waiting: deque[Decision] = deque()
         samples: list[Sample] = []
@@ -124,14 +132,23 @@ class Engine:
 class Monitor:
     """Estimates the cost of a row from what the operators did in a period; see the module's text."""
 
-    def __init__(self, network: Network, cost: CostTrace) -> None:
+    def __init__(self, network: Network, cost: CostTrace, meter: CostMeterConfig | None = None) -> None:
+        self._meter = None if meter is None else meter.build()
         place = {operator.name: number for number, operator in enumerate(network.operators)}
         self._inputs = [[place[name] for name in operator.inputs] for operator in network.operators]
         self._costs = network.costs_s(float(cost.array[0])).tolist()
         self._selectivity = [operator.selectivity for operator in network.operators]
 
-    def cost_s(self, operators: npt.NDArray[np.void]) -> float:
+    def cost_s(self, operators: npt.NDArray[np.void], finished_rows: int) -> float:
         """Return c(k) from the operators' meters, and set those to nothing."""
+        busy_s = float(operators["processor_s"].sum())
+        by_operator_s = self._by_operator_s(operators)
+        if self._meter is None:
+            return by_operator_s
+        # Before a row has left, what a row costs is known from the trial that the run begins with.
+        return self._meter.update(busy_s=busy_s, finished_rows=finished_rows) or by_operator_s
+
+    def _by_operator_s(self, operators: npt.NDArray[np.void]) -> float:
         read, passed, spent = (operators[name].tolist() for name in ("read", "passed", "processor_s"))
         visits = [1.0] * len(read)
         total = 0.0
@@ -154,6 +171,7 @@ class _Run:
         self._engine, self._monitor = engine, monitor
         self._decision = Decision()
         self._period = 0
+        self._watch = None if engine.headroom_meter is None else HeadroomWatch(engine.headroom_meter)
         self.world = _world(engine, trace)
 
     def advance(self, until_s: float) -> None:
@@ -167,7 +185,8 @@ class _Run:
     def measure(self, at_s: float) -> Sample:
         """Return what the monitor saw since the last call."""
         clock = self.world.clock[0]
-        finished, cost_s = int(clock["finished"]), self._monitor.cost_s(self.world.operators)
+        finished = int(clock["finished"])
+        cost_s = self._monitor.cost_s(self.world.operators, finished)
         sample = Sample(
             at_s=at_s,
             period_s=self._engine.period_s,
@@ -182,7 +201,7 @@ class _Run:
         )
         for name in ("arrived", "kept", "finished", "busy_s", "delay_sum_s", "worst_delay_s"):
             clock[name] = 0
-        return sample
+        return sample if self._watch is None else self._watch.told(sample)
 
     def obey(self, decision: Decision) -> None:
         """Let a decision hold from now on."""
@@ -192,6 +211,8 @@ class _Run:
             outstanding = float(self.world.clock[0]["outstanding"])
             load = shed_from_queue_rows(decision.admit_rows, 1.0, outstanding)
             kernel.remove(self.world, _seed(self._engine.seed, 2, self._period), load)
+            if self._watch is not None:
+                self._watch.disturbed(float(self.world.clock[0]["now_s"]))
 
     @property
     def delays_s(self) -> npt.NDArray[np.float64]:
