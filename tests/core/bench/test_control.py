@@ -10,16 +10,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from spillway.bench.control import comparison, identification, robustness, suite
-from spillway.bench.control.runs import FLOORS, metric_ratio, minimum, play, ratio
+from spillway.bench.control.runs import ENTRY, FLOORS, SHED, metric_ratio, minimum, play, ratio
 from spillway.bench.control.workload import (
     BETAS,
     LOADS,
+    Case,
     Workload,
     mean_rate,
     mild_case,
     pareto_case,
     workload,
 )
+from spillway.replay.costs import constant
+from spillway.replay.traces import Rates
 from spillway.sim import Metrics
 
 
@@ -92,6 +95,24 @@ def test_the_headline_holds_on_a_small_workload(small):
     assert 0.99 < metrics["loss.deadline_over_minimum"] <= 1.05
     assert 0.9 < metrics["loss.aurora_over_ctrl"] < 1.05
     assert metrics["step_us.deadline"] > 0.0
+    assert metrics["entry.acc_violation.aurora_over_ctrl"] > 1.0
+    assert metrics["entry.loss.deadline_over_minimum"] <= 1.05
+
+
+def test_the_headline_is_of_the_papers_own_actuator_and_the_other_stands_beside_it(small):
+    metrics, case = suite.headline(small.cases[:1]), small.cases[0]
+    name = "acc_violation.aurora_over_ctrl"
+    assert SHED == "queue"
+    assert metrics[name] == pytest.approx(
+        metric_ratio(case, "acc_violation_s", "aurora", "ctrl", shed="queue")
+    )
+    assert metrics[f"entry.{name}"] == pytest.approx(
+        metric_ratio(case, "acc_violation_s", "aurora", "ctrl", shed="entry")
+    )
+    assert play(case, "aurora", shed="queue").metrics == play(case, "aurora", shed="entry").metrics
+    assert (
+        play(case, "ctrl").metrics.acc_violation_s < play(case, "ctrl", shed="entry").metrics.acc_violation_s
+    )
 
 
 def test_no_controller_delivers_more_in_time_than_the_omniscient_one(small):
@@ -111,6 +132,9 @@ def test_the_engine_is_identified_as_in_the_paper():
         identification.figure_7(None),
     ):
         assert figure.holds, figure.ours
+    for figure in (identification.figure_6(None), identification.figure_7(None)):
+        assert figure.numbers["fitted_headroom"] == pytest.approx(0.97, abs=0.01)
+        assert figure.numbers["fitted_rms_error_s"] <= min(figure.numbers["rms_error_s"].values())
 
 
 def test_the_papers_shapes_hold_on_a_small_workload(small, tmp_path):
@@ -120,13 +144,88 @@ def test_the_papers_shapes_hold_on_a_small_workload(small, tmp_path):
         "16": comparison.figure_16(small, None),
         "18": robustness.figure_18(small, tmp_path),
     }
+    differs = {
+        name: {claim for claim, found in figure.numbers["checks"].items() if not found}
+        for name, figure in figures.items()
+    }
+    assert differs == {
+        "12": {
+            "baseline_worse.acc_violation_s",
+            "baseline_worse.late_rows",
+            "baseline_worse.overshoot_s",
+            "same_loss_within_5_percent",  # AURORA loses less than that on one of these three
+        },
+        "15": {"baseline_peaks_higher"},
+        "16": {"pareto_without_violation", "pareto_loses_more"},
+        # The bursts of this trace move the delay by more than 10 %; see the flat one below.
+        "18": {"ctrl_settles_within_15_s", "baseline_takes_twice_as_long"},
+    }
     for name, figure in figures.items():
-        assert figure.holds, (name, figure.ours)
+        assert figure.holds == (not differs[name])
         json.dumps(figure.numbers, allow_nan=False)
     assert [file.name for file in sorted(tmp_path.iterdir())] == list(figures["18"].files)
 
 
+def test_every_claim_of_figure_12_counts():
+    """A figure of which one half is inverted does not hold."""
+    as_printed = {
+        "acc_violation_s": {"aurora": 205.0, "baseline": 23.0},
+        "late_rows": {"aurora": 50.0, "baseline": 5.0},
+        "overshoot_s": {"aurora": 20.0, "baseline": 4.0},
+        "loss_ratio": {"aurora": 0.986, "baseline": 1.0},
+    }
+    assert all(comparison.checks_12({"recorded": as_printed, "pareto": as_printed}).values())
+    for field, name, value in (
+        ("acc_violation_s", "baseline", 0.78),
+        ("acc_violation_s", "aurora", 9.0),
+        ("late_rows", "aurora", 0.9),
+        ("overshoot_s", "baseline", 30.0),
+        ("loss_ratio", "aurora", 1.01),
+        ("loss_ratio", "baseline", 0.9),
+    ):
+        turned = {**as_printed, field: {**as_printed[field], name: value}}
+        assert not all(comparison.checks_12({"recorded": as_printed, "pareto": turned}).values())
+
+
+def test_a_target_that_is_only_passed_by_is_not_settled_at():
+    ends = np.arange(1.0, 61.0)
+    passing = np.linspace(0.0, 12.0, 60)
+    assert robustness.settling_s(ends, passing, 0.0, 60.0, 3.0) is None
+    swinging = 3.0 + 3.0 * 0.9 ** np.arange(60) * np.cos(0.4 * np.arange(60))
+    first_crossing = ends[np.abs(swinging - 3.0) <= 0.3][0]
+    settled = robustness.settling_s(ends, swinging, 0.0, 60.0, 3.0)
+    assert settled > first_crossing
+    spiked = np.where(ends == 20.0, 9.0, 3.0)
+    assert robustness.settling_s(ends, spiked, 0.0, 60.0, 3.0) == 1.0, "one outlier is no new start"
+    leaving = np.where(ends <= 40.0, 1.0, 3.0)
+    assert robustness.settling_s(ends, leaving, 0.0, 40.0, 3.0) is None, (
+        "the next target's periods are not its own"
+    )
+    assert robustness.settling_s(ends, leaving, 30.0, 60.0, 3.0) == 11.0
+    assert robustness.settling_s(ends, np.full(60, np.nan), 0.0, 60.0, 3.0) is None
+
+
+def test_ctrl_settles_at_new_targets_where_nothing_else_moves_the_delay():
+    flat = Case("flat", "recorded", Rates((300.0,), (400.0,)), constant(), seed=0)
+    figure = robustness.figure_18(Workload((flat,), {}), None)
+    assert figure.numbers["checks"]["ctrl_settles_within_15_s"], figure.ours
+    assert figure.numbers["checks"]["aurora_does_not_respond"]
+    assert all(figure.numbers["settled_after_s"]["ctrl"][at] > 2.0 for at in ("150", "300"))
+
+
+def test_short_periods_are_worse_where_rows_are_only_refused_at_the_entry(small):
+    """The shape of figure 19 that the queue's shedder does not show here."""
+    figure = robustness.figure_19(small, None)
+    assert figure.numbers["checks"]["4_s_or_more_is_far_worse"]
+    assert figure.holds == all(figure.numbers["checks"].values())
+    assert figure.numbers["shed_at_entry"]["over_best"]["acc_violation_s"][0] > 1.5
+    assert figure.numbers["chosen"]["period_s"] == 0.45
+
+
 def test_dead_time_hurts_a_deadbeat_law_more():
-    """Why BASELINE does not lose to CTRL here as it does in the paper; see figure 12."""
-    by_lag = [metric_ratio(mild_case(), "acc_violation_s", "baseline", "ctrl", lag_periods=k) for k in (0, 2)]
+    """Where rows are only refused at the entry, BASELINE loses to CTRL once decisions are late; see figure 12."""
+    by_lag = [
+        metric_ratio(mild_case(), "acc_violation_s", "baseline", "ctrl", lag_periods=k, shed=ENTRY)
+        for k in (0, 2)
+    ]
     assert by_lag[0] < 1.0 < by_lag[1]

@@ -12,9 +12,11 @@ loss.deadline_over_minimum         DEADLINE's loss over the least possible one
 loss.aurora_over_ctrl              AURORA's loss over CTRL's
 step_us.deadline                   the median time of one step of DEADLINE, in microseconds
 sim.seconds_per_second             simulated seconds per second of wall clock, all runs together (no mean)
+entry.*                            the same with the paper's other actuator, which only refuses rows at the entry
 ================================== ==================================================================================
 
-Ratios have floors (:data:`~spillway.bench.control.runs.FLOORS`).
+All but ``entry.*`` are of runs in which load can be taken out of the queues, as in the paper's experiments. Ratios
+have floors (:data:`~spillway.bench.control.runs.FLOORS`).
 """
 
 from __future__ import annotations
@@ -27,9 +29,11 @@ from spillway.bench.control.comparison import figure_12, figure_15, figure_16
 from spillway.bench.control.identification import figure_5, figure_6, figure_7
 from spillway.bench.control.robustness import figure_17, figure_18, figure_19
 from spillway.bench.control.runs import (
+    ENTRY,
     FLOORS,
     HEADROOM,
     PERIOD_S,
+    SHED,
     TARGET_S,
     geometric_mean,
     metric_ratio,
@@ -41,6 +45,7 @@ from spillway.bench.control.workload import DURATION_S, LOADS, Case, Workload, m
 from spillway.bench.results import Figure, Results, commit_id
 from spillway.bench.suites import Request
 from spillway.replay.loaders import data_dir
+from spillway.sim import Metrics, Shed
 
 CONTROLLERS = ("ctrl", "baseline", "aurora", "deadline")
 
@@ -66,6 +71,7 @@ def run(request: Request) -> Results:
         request.tell(case.name, number, total)
         for name in CONTROLLERS:
             play(case, name)
+            play(case, name, shed=ENTRY)
     figures: dict[str, Figure] = {}
     for number, (name, draw) in enumerate(drawings.items()):
         request.tell(f"figure {name}", len(work.cases) + number, total)
@@ -84,10 +90,24 @@ def run(request: Request) -> Results:
 def headline(cases: tuple[Case, ...]) -> dict[str, float]:
     """Return the metrics of the module's table."""
 
-    def mean(field: str, above: str, below: str) -> float:
-        return geometric_mean(metric_ratio(case, field, above, below) for case in cases)
-
     runs = [play(case, name) for case in cases for name in CONTROLLERS]
+    return {
+        **compared(cases, SHED),
+        "step_us.deadline": 1e6 * geometric_mean(play(case, "deadline").step_s for case in cases),
+        "sim.seconds_per_second": sum(one.simulated_s for one in runs) / sum(one.wall_s for one in runs),
+        **{f"entry.{name}": value for name, value in compared(cases, ENTRY).items()},
+    }
+
+
+def compared(cases: tuple[Case, ...], shed: Shed) -> dict[str, float]:
+    """Return the controllers' ratios with one of the actuators."""
+
+    def mean(field: str, above: str, below: str) -> float:
+        return geometric_mean(metric_ratio(case, field, above, below, shed=shed) for case in cases)
+
+    lost = [
+        (play(case, "deadline", shed=shed).metrics.loss_ratio, minimum(case).loss_ratio) for case in cases
+    ]
     return {
         "acc_violation.aurora_over_ctrl": mean("acc_violation_s", "aurora", "ctrl"),
         "acc_violation.baseline_over_ctrl": mean("acc_violation_s", "baseline", "ctrl"),
@@ -95,12 +115,9 @@ def headline(cases: tuple[Case, ...]) -> dict[str, float]:
         "late_tuples.ctrl_over_deadline": mean("late_rows", "ctrl", "deadline"),
         "overshoot.ctrl_over_deadline": mean("overshoot_s", "ctrl", "deadline"),
         "loss.deadline_over_minimum": geometric_mean(
-            ratio("loss_ratio", play(case, "deadline").metrics.loss_ratio, minimum(case).loss_ratio)
-            for case in cases
+            ratio("loss_ratio", ours, least) for ours, least in lost
         ),
         "loss.aurora_over_ctrl": mean("loss_ratio", "aurora", "ctrl"),
-        "step_us.deadline": 1e6 * geometric_mean(play(case, "deadline").step_s for case in cases),
-        "sim.seconds_per_second": sum(one.simulated_s for one in runs) / sum(one.wall_s for one in runs),
     }
 
 
@@ -111,6 +128,7 @@ def _config(work: Workload, *, quick: bool) -> dict[str, Any]:
         "target_delay_s": TARGET_S,
         "period_s": PERIOD_S,
         "headroom": HEADROOM,
+        "shed": SHED,
         "duration_s": DURATION_S,
         "loads": LOADS,
         "floors": FLOORS,
@@ -128,18 +146,14 @@ def _absent(work: Workload) -> str:
 
 
 def _case(case: Case) -> dict[str, Any]:
-    metrics = {name: play(case, name).metrics for name in CONTROLLERS}
     return {
         "rows": case.trace.total,
         "mean_rows_per_s": mean_rate(case.trace),
         "least_loss_ratio": minimum(case).loss_ratio,
-        **{
-            name: {
-                "acc_violation_s": found.acc_violation_s,
-                "late_rows": found.late_rows,
-                "overshoot_s": found.overshoot_s,
-                "loss_ratio": found.loss_ratio,
-            }
-            for name, found in metrics.items()
-        },
+        **{name: _found(play(case, name).metrics) for name in CONTROLLERS},
+        "entry": {name: _found(play(case, name, shed=ENTRY).metrics) for name in CONTROLLERS},
     }
+
+
+def _found(metrics: Metrics) -> dict[str, float]:
+    return {field: getattr(metrics, field) for field in FLOORS}
