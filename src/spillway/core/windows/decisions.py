@@ -21,8 +21,10 @@ decided as in one go. Between pieces p may change: the coin of a batch that has 
 the next batch on. With p = 0 nothing is dropped from the very next window, and the debt is forgiven: there is
 nothing to shed any more.
 
-**Gaps are counted on the time line**, in window numbers. A window that opens but has no rows delivers nothing, so on
-a stream with empty windows more than B results that exist may be missing in a row.
+**Gaps.** ``decide`` knows no rows: it counts gaps on the time line, in window numbers, as it must where windows are
+decided ahead of time. A window that opens and has no rows delivers nothing, so on a stream with empty windows more
+than B of the results that exist may be missing in a row. Where the rows are at hand ``decide_filled`` is told which
+windows have results. It passes over the others, and a window ends a gap only if it has a result for every leaf.
 
 ======  =================================================================
 symbol  meaning
@@ -116,20 +118,42 @@ class Drops:
         state = self.state
         if state.next is None or first - state.next > _FAR:
             state.next, state.dropping = first, None
-        if first < state.next:
-            raise SpillwayError(
-                f"window {first} has been decided: the next one is {state.next}.",
-                hint="keep the answers of decide(), or go on from a snapshot made before",
-            )
+        self._require_new(first)
         skipped = first - state.next
         limit = threshold(min(drop_probability, self.config.most))
         return [self._kept(drop_probability, limit) for _ in range(last - state.next)][skipped:]
+
+    def decide_filled(self, filled: Mapping[int, bool], drop_probability: float) -> dict[int, bool]:
+        """Return for each window that has results whether it is kept; ``filled`` says which of them end a gap.
+
+        >>> drops = DropConfig(max_gap=1, salt=3).build()
+        >>> drops.decide_filled({0: True, 2: True, 4: False, 7: True}, 1.0)
+        {0: False, 2: True, 4: False, 7: True}
+        """
+        require_number("drop_probability", drop_probability, 0.0, 1.0)
+        state, B = self.state, self.config.max_gap
+        limit = threshold(min(drop_probability, self.config.most))
+        kept = {}
+        for window in sorted(filled):
+            self._require_new(window)
+            if state.next is not None and (state.next - 1) // B != window // B:
+                state.dropping = None
+            state.next = window
+            kept[window] = self._kept(drop_probability, limit, ends=filled[window])
+        return kept
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as a JSON-ready dict, from which ``build(state)`` goes on exactly."""
         return to_snapshot(self.state, kind=self.kind, version=self.version)
 
-    def _kept(self, p: float, limit: int) -> bool:
+    def _require_new(self, window: int) -> None:
+        if self.state.next is not None and window < self.state.next:
+            raise SpillwayError(
+                f"window {window} has been decided: the next one is {self.state.next}.",
+                hint="keep the answers of decide(), or go on from a snapshot made before",
+            )
+
+    def _kept(self, p: float, limit: int, ends: bool = True) -> bool:
         state, B = self.state, self.config.max_gap
         assert state.next is not None
         batch, at = divmod(state.next, B)
@@ -145,5 +169,32 @@ class Drops:
             state.owed -= not state.dropping
             state.run += 1
             return False
-        state.run = 0
+        if ends:
+            state.run = 0
         return True
+
+
+class DropLog:
+    """Decisions that are remembered, for all who ask: groups whose windows come at different moments, or a replay.
+
+    >>> log = DropLog(DropConfig(max_gap=2, salt=7).build())
+    >>> [log.kept(window, 0.5) for window in (0, 3, 2, 1)]
+    [False, True, True, False]
+    """
+
+    def __init__(self, drops: Drops | None = None, decided: Mapping[int, bool] | None = None) -> None:
+        self._drops = drops
+        self._decided = dict(decided or {})
+
+    def kept(self, window: int, drop_probability: float) -> bool:
+        """Return whether a window is kept, deciding it and those before it if need be.
+
+        Without ``drops`` the windows that are not in the log are dropped.
+        """
+        if window not in self._decided and self._drops is not None:
+            first = self._drops.state.next
+            first = window if first is None else min(first, window)
+            self._decided.update(
+                enumerate(self._drops.decide(first, window + 1, drop_probability), start=first)
+            )
+        return self._decided.get(window, False)
