@@ -5,7 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-HOMES = {"Spillway": "spillway.spark", "Status": "spillway.spark"}
+HOMES = {
+    "Spillway": "spillway.spark",
+    "Status": "spillway.spark",
+    "sliding": "spillway.core.windows",
+    "tumbling": "spillway.core.windows",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -26,6 +26,7 @@ from spillway.core.control.values import Decision
 from spillway.core.tuples.cut import Cut, Ranks, cut_for
 from spillway.errors import SpillwayError
 from spillway.spark.offsets import BatchSize
+from spillway.spark.window_decide import WindowDecision, WindowSpec, decide_windows
 
 VERSION = 1
 
@@ -43,6 +44,8 @@ class Stage:
     floor: float = 0.0
     quantiles: tuple[float, ...] | None = None
     chained: bool = False
+    window: WindowSpec | None = None
+    latest_us: int | None = None
     uniform_batches: int = 0
     distrust: int = 0
 
@@ -74,8 +77,8 @@ class Published:
         try:
             stages = []
             for stage in found["stages"]:
-                quantiles = stage.pop("quantiles", None)
-                known = Stage(**stage)
+                quantiles, window = stage.pop("quantiles", None), stage.pop("window", None)
+                known = Stage(**stage, window=None if window is None else WindowSpec(**window))
                 if quantiles is not None:
                     known = replace(known, quantiles=tuple(float(value) for value in quantiles))
                 stages.append(known)
@@ -100,6 +103,11 @@ class BatchDecision:
     cut_s: float | None = None
     limit_rows: float | None = None
     after_batch: int | None = None
+    windows: tuple[WindowDecision | None, ...] = ()
+
+    def windows_of(self, stage: int) -> WindowDecision | None:
+        """Return what is decided about a stage's windows, None where it sheds no windows."""
+        return self.windows[stage] if stage < len(self.windows) else None
 
     def salt_of(self, stage: int) -> int:
         """Return the salt of a stage: stages that share one would pick the same rows, and weigh them twice."""
@@ -109,6 +117,7 @@ class BatchDecision:
         """Return the record as one line of JSON."""
         record = {name: getattr(self, name) for name in self.__slots__}
         record["cuts"] = [cut.to_dict() for cut in self.cuts]
+        record["windows"] = [None if windows is None else windows.to_dict() for windows in self.windows]
         return json.dumps({"version": VERSION, **record}, allow_nan=False)
 
     def is_for(self, size: BatchSize) -> bool:
@@ -123,13 +132,19 @@ class BatchDecision:
             if record.pop("version") != VERSION:
                 raise SpillwayError("the decision was written by another version of Spillway.")
             cuts = tuple(Cut.from_dict(cut) for cut in record.pop("cuts"))
-            return cls(cuts=cuts, **record)
+            windows = tuple(
+                None if windows is None else WindowDecision.from_dict(windows)
+                for windows in record.pop("windows", ())
+            )
+            return cls(cuts=cuts, windows=windows, **record)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise SpillwayError(f"the decision cannot be read: {error!r}.") from error
 
 
-def decide(published: Published, batch: int, size: BatchSize) -> BatchDecision:
-    """Turn the latest decision into the one for a batch of known size."""
+def decide(
+    published: Published, batch: int, size: BatchSize, before: BatchDecision | None = None
+) -> BatchDecision:
+    """Turn the latest decision into the one for a batch of known size; windows go on from the batch before."""
     wanted = published.decision
     waited_s = size.waited_s if size.waited_s is not None else _waited_s(published, batch, size.seen_s)
     rows, known = _rows(published, size, waited_s)
@@ -156,6 +171,20 @@ def decide(published: Published, batch: int, size: BatchSize) -> BatchDecision:
         cut_s=size.cut_s,
         limit_rows=limit,
         after_batch=published.after_batch,
+        windows=tuple(
+            None
+            if stage.window is None
+            else decide_windows(
+                stage.window,
+                (None if before is None else before.windows_of(number)) or WindowDecision(),
+                watermark_ms=size.watermark_ms,
+                seen_us=stage.latest_us,
+                waited_s=(None if before is None else before.waited_s, waited_s),
+                drop_probability=1.0 - keep,
+                seed=mix(published.seed, number),
+            )
+            for number, stage in enumerate(published.stages)
+        ),
     )
 
 

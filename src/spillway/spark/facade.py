@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from spillway.core import control
 from spillway.core.control import Controller
+from spillway.core.windows import Arrangement
 from spillway.durations import Duration, seconds
 from spillway.errors import CheckpointInUseError, SpillwayError, invalid, unknown
 from spillway.spark.listener import LoopListener, listen
@@ -22,6 +23,7 @@ from spillway.spark.status import Status
 from spillway.spark.stepper import StepOnly, Steps
 from spillway.spark.storage import Folder, Lease, local_path
 from spillway.spark.tuples import TuplePlan
+from spillway.spark.windows import WindowPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,6 +86,7 @@ class Spillway:
         problem = self._take_lease()
         self._closed = False
         self._observations: list[str] = []
+        self._arrangements: dict[tuple[Arrangement, tuple[int, ...]], int] = {}
         self._spark: SparkSession | None = None
         finished = root / "decisions" if self._checkpoint is None else self._checkpoint / "commits"
         self._loop = Loop(name, make, self._folder, mode=mode, finished=Folder(finished))
@@ -120,11 +123,51 @@ class Spillway:
         )
         self._listen(df.sparkSession)
         stage = self._loop.add_stage(plan.floor, chained=plan.chained)
-        observation = f"spillway.{self.name}.{stage}.{uuid.uuid4().hex[:8]}"
-        self._observations.append(observation)
-        checkpoint = None if self._checkpoint is None else str(self._checkpoint)
-        control_row = ControlRow(str(self._folder.root), checkpoint, stage)
-        return plan.build(control_row, observation, enforce=self.mode == "enforce")
+        control_row = ControlRow(str(self._folder.root), self._checkpoint_text, stage)
+        return plan.build(control_row, self._observe(stage), enforce=self.mode == "enforce")
+
+    def windows(
+        self,
+        df: DataFrame,
+        arrangement: Arrangement,
+        time: str,
+        max_gap: int | Sequence[int],
+        level: int | tuple[int, ...] = 0,
+    ) -> DataFrame:
+        """Shed whole windows: every window that comes out is exactly what it would have been.
+
+        Adds a column ``window`` that holds only the allowed ones, to use as ``groupBy("window", ...)``. Rows that no
+        allowed window needs are dropped at once.
+
+        =========== =======================================================================================
+        option      meaning
+        =========== =======================================================================================
+        arrangement ``tumbling("5 minutes") >> tumbling("1 hour")``: the windowed aggregates that follow
+        time        the timestamp column with the watermark; for a level below the first: "window"
+        max_gap     how many results in a row may be missing; one number, or one for each last level
+        level       which aggregate of the arrangement: 0 the first that reads the input, 1 the second (the next
+                    branch), (0, 0) the first that reads what aggregate 0 gives, and so on
+        =========== =======================================================================================
+        """
+        if self._closed:
+            raise SpillwayError(f"this Spillway {self.name!r} is closed.", hint="make a new one")
+        plan = WindowPlan.check(
+            df, arrangement, time=time, max_gap=max_gap, level=level, arrival=self._arrival
+        )
+        self._listen(df.sparkSession)
+        declared = (arrangement, arrangement.gaps(max_gap))
+        stage = self._arrangements.get(declared)
+        observation = None
+        if stage is None:
+            if len(plan.path) > 1:
+                raise SpillwayError(
+                    f"level {plan.path} of {arrangement!r} comes before its first.",
+                    hint="call windows() with the same arrangement and max_gap on the input first",
+                )
+            stage = self._arrangements[declared] = self._loop.add_stage(window=plan.spec)
+            observation = self._observe(stage)
+        row = plan.row(str(self._folder.root), self._checkpoint_text, stage)
+        return plan.build(row, observation, enforce=self.mode == "enforce")
 
     def wait_for_batch(self, batch: int, limit_s: float = 60.0) -> bool:
         """Wait until a batch has finished and been taken in; return whether it was, within the limit."""
@@ -174,6 +217,16 @@ class Spillway:
 
     def __repr__(self) -> str:
         return f"Spillway({self.name!r}, target_delay={self._target_delay_s:g} s, mode={self.mode!r})"
+
+    @property
+    def _checkpoint_text(self) -> str | None:
+        return None if self._checkpoint is None else str(self._checkpoint)
+
+    def _observe(self, stage: int) -> str:
+        """Return the name under which a stage's counts come back."""
+        name = f"spillway.{self.name}.{stage}.{uuid.uuid4().hex[:8]}"
+        self._observations.append(name)
+        return name
 
     def _controller_maker(self, chosen: str | Steps) -> Callable[[dict[str, Any] | None], Controller]:
         if isinstance(chosen, str):

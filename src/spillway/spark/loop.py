@@ -27,6 +27,7 @@ from spillway.spark.decide import BatchDecision, Published, Stage, chain_lengths
 from spillway.spark.history import Entry, History
 from spillway.spark.report import BatchReport, StageReport
 from spillway.spark.storage import KEPT_DECISIONS, Folder
+from spillway.spark.window_decide import WindowSpec
 
 _SMOOTHING = 0.3
 _MISJUDGED = 1.5  # by how much the share kept may miss what the ranks promised
@@ -84,13 +85,15 @@ class Loop:
 
     # What the facade asks
 
-    def add_stage(self, floor: float, *, chained: bool = False) -> int:
+    def add_stage(
+        self, floor: float = 0.0, *, chained: bool = False, window: WindowSpec | None = None
+    ) -> int:
         """Add a place in the plan where rows are shed and return its number; ``chained``: behind the last one."""
         with self._lock:
             number = len(self._stages)
             before = self._published.stages
             known = before[number] if number < len(before) else Stage()
-            self._stages.append(replace(known, floor=floor, chained=chained and number > 0))
+            self._stages.append(replace(known, floor=floor, chained=chained and number > 0, window=window))
             self._publish(replace(self._published, stages=tuple(self._stages)))
             return number
 
@@ -249,6 +252,7 @@ class Loop:
             protected_share=_smooth(stage.protected_share or None, seen.protected / seen.arrived) or 0.0,
             quantiles=seen.quantiles if seen.quantiles is not None else stage.quantiles,
             uniform_batches=max(stage.uniform_batches - 1, 0),
+            latest_us=max((us for us in (stage.latest_us, seen.latest_us) if us is not None), default=None),
         )
         if told is None or seen.quantiles is None or number >= len(told.cuts):
             return learned

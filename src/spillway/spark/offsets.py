@@ -47,6 +47,7 @@ class BatchSize:
     waited_s: float | None = None
     cut_s: float | None = None
     seen_s: float | None = None
+    watermark_ms: int | None = None
 
 
 def size_of(checkpoint: Path, batch: int) -> BatchSize:
@@ -61,8 +62,14 @@ def size_of(checkpoint: Path, batch: int) -> BatchSize:
     if batch > 0 and started is None:
         start = None
     if end is None or start is None:
-        return BatchSize(waited_s=waited_s, cut_s=ended[0])
-    return BatchSize(max(0.0, end.units - start.units), end.counts_rows, waited_s, ended[0])
+        return BatchSize(waited_s=waited_s, cut_s=ended[0], watermark_ms=ended[2])
+    return BatchSize(
+        units=max(0.0, end.units - start.units),
+        counts_rows=end.counts_rows,
+        waited_s=waited_s,
+        cut_s=ended[0],
+        watermark_ms=ended[2],
+    )
 
 
 def position(offsets: list[Any]) -> Position | None:
@@ -117,15 +124,16 @@ def _origin(checkpoint: Path, sources: int) -> Position | None:
     return None if start is None else Position(start.units, counts_rows=True)
 
 
-def _log_entry(path: Path) -> tuple[float, list[Any]] | None:
-    """Return the time a batch was cut and the offsets of its sources."""
+def _log_entry(path: Path) -> tuple[float, list[Any], int | None] | None:
+    """Return the time a batch was cut, the offsets of its sources, and the watermark if there is one yet."""
     lines = _lines(path)
     if lines is None or len(lines) < 3:
         return None
     metadata = parse(lines[1])
     if not isinstance(metadata, dict):
         return None
-    return float(metadata.get("batchTimestampMs", 0)) / 1000.0, [parse(line) for line in lines[2:]]
+    cut_s = float(metadata.get("batchTimestampMs", 0)) / 1000.0
+    return cut_s, [parse(line) for line in lines[2:]], int(metadata.get("batchWatermarkMs", 0)) or None
 
 
 def _lines(path: Path) -> list[str] | None:

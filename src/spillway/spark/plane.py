@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.errors import PySparkException
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 PREFIX = "_spillway_"
 NOT_STREAMING = "not in a micro-batch of a streaming query"
-SCHEMA = (
+TUPLES = (
     f"{PREFIX}salt bigint not null, {PREFIX}cut double not null, "
     f"{PREFIX}at_limit bigint not null, {PREFIX}at_weight double not null, {PREFIX}below_limit bigint not null, "
     f"{PREFIX}below_weight double not null, {PREFIX}note string"
@@ -51,6 +51,7 @@ class ControlRow:
     folder: str
     checkpoint: str | None
     stage: int
+    schema: ClassVar[str] = TUPLES
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the row, once, whatever comes in."""
@@ -65,7 +66,7 @@ class ControlRow:
         query = context.getLocalProperty("sql.streaming.queryId") if context is not None else None
         batch = int(told) if told is not None else -1
         decision, note = self.decision_for(batch, query)
-        yield pa.RecordBatch.from_pylist([self.row(decision, note)], schema=_arrow_schema())
+        yield pa.RecordBatch.from_pylist([self.row(decision, note)], schema=_arrow_schema(self.schema))
 
     def decision_for(self, batch: int, query: str | None) -> tuple[BatchDecision | None, str]:
         """Return what the batch is told, or None and why nothing may be dropped."""
@@ -83,7 +84,7 @@ class ControlRow:
                 if found.is_for(size):
                     return found, ""
                 folder.remove(name)
-            made = decide(read_published(folder), batch, size)
+            made = decide(read_published(folder), batch, size, _before(folder, batch))
             if folder.write_once(name, made.to_json()):
                 return made, ""
             return BatchDecision.from_json(folder.read(name) or ""), ""
@@ -113,7 +114,7 @@ class ControlRow:
 
 def control_frame(spark: SparkSession, reader: ControlRow) -> DataFrame:
     """Return the one-row DataFrame that is read anew in every micro-batch."""
-    return spark.range(1, numPartitions=1).mapInArrow(reader, SCHEMA)
+    return spark.range(1, numPartitions=1).mapInArrow(reader, reader.schema)
 
 
 def check_executors(control: DataFrame) -> None:
@@ -143,11 +144,23 @@ def read_published(folder: Folder) -> Published:
     return Published.from_dict(found)
 
 
-def _arrow_schema() -> pa.Schema:
+def _before(folder: Folder, batch: int) -> BatchDecision | None:
+    """Return what the batch before was told, None where that is not known."""
+    text = folder.read(f"decisions/{batch - 1}.json")
+    return None if text is None else BatchDecision.from_json(text)
+
+
+def _arrow_schema(text: str) -> pa.Schema:
     import pyarrow as pa  # noqa: PLC0415
 
-    kinds = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
-    parts = [part.split() for part in SCHEMA.split(", ")]
+    kinds = {
+        "bigint": pa.int64(),
+        "double": pa.float64(),
+        "string": pa.string(),
+        "array<int>": pa.list_(pa.int32()),
+        "array<boolean>": pa.list_(pa.bool_()),
+    }
+    parts = [part.split() for part in text.split(", ")]
     return pa.schema([(name, kinds[kind]) for name, kind, *_ in parts])
 
 

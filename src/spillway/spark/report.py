@@ -27,6 +27,8 @@ class StageReport:
     mean_arrival_s: float | None = None
     note: str | None = None
     quantiles: tuple[float, ...] | None = None
+    passed: int | None = None
+    latest_us: int | None = None
 
     @classmethod
     def of(cls, metrics: Mapping[str, Any]) -> StageReport:
@@ -41,6 +43,8 @@ class StageReport:
             first_arrival_s=_number(metrics.get("first_arrival")),
             mean_arrival_s=_number(metrics.get("mean_arrival")),
             note=metrics.get("note"),
+            passed=_whole(metrics.get("passed")),
+            latest_us=_whole(metrics.get("latest_us")),
             quantiles=None if quantiles is None else tuple(float(value) for value in quantiles),
         )
 
@@ -109,6 +113,10 @@ def _as_dict(row: Any) -> Mapping[str, Any]:
         return row
     found: dict[str, Any] = row.asDict()
     return found
+
+
+def _whole(value: Any) -> int | None:
+    return None if value is None else int(value)
 
 
 def _number(value: Any) -> float | None:

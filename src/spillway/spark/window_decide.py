@@ -1,0 +1,108 @@
+"""Which windows a batch may open, decided once and for good.
+
+A window must be treated alike in all batches that bring rows of it, or a part of it would come out as if it were the
+whole. So a decision about a window is made before its first row, written down with the batch that first needs it,
+and handed on from batch to batch until the watermark has passed the window.
+
+What has been seen already is known from Spark itself: the offset log of batch b holds the watermark, which is the
+latest event time of all batches before b less the delay that the user allowed. With M that latest time,
+
+    windows that a row up to M may belong to    decided by now, or else open: they stay kept
+    from there to M + H                         decided now, with the p of now
+    beyond                                      kept, for as long as nothing is decided about them
+
+The horizon H is half as much again as event time should advance in this batch, and a window. Rows beyond it are kept,
+which costs time but no result is wrong. Where the watermark is not ours (a plan with several has one for all) or
+nothing has been reported yet, no window is dropped.
+
+p follows from the share of the rows' work that fits (decide.py) as p = 1 - share, at most B / (B + 1): what is kept
+is counted in windows that rows have a part in, so a share 1 - p of them is a share 1 - p of that work. Rows that are
+dropped early cost next to nothing, those that still have a part in an open window cost more. What a dropped row costs
+on average is learned with the rest, and takes its part of the limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from spillway.core.chance import mix
+from spillway.core.windows import DropConfig
+
+_MOST_AHEAD = 100_000  # windows that are decided at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowSpec:
+    """An arrangement as far as its drop is concerned, in microseconds; see needs.py."""
+
+    slide_us: int
+    inner_us: int
+    span_us: int
+    delay_ms: int
+    max_gap: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowDecision:
+    """The windows of the drop from number ``first`` on: "1" is kept. ``state`` is where the coins go on."""
+
+    first: int = 0
+    kept: str = ""
+    latest_us: int | None = None
+    state: dict[str, Any] | None = field(default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready form."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> Self:
+        """Read back what :meth:`to_dict` gave."""
+        return cls(**found)
+
+
+def decide_windows(
+    spec: WindowSpec,
+    before: WindowDecision,
+    *,
+    watermark_ms: int | None,
+    seen_us: int | None,
+    waited_s: tuple[float | None, float | None],
+    drop_probability: float,
+    seed: int,
+) -> WindowDecision:
+    """Return what a batch is told, given what the one before it was told.
+
+    :param seen_us: the latest event time that a finished batch has reported
+    :param waited_s: how long the rows of the batch before and of this one have been gathered
+    """
+    if not watermark_ms:
+        return before
+    by_watermark = (watermark_ms + spec.delay_ms + 1) * 1000
+    ours = seen_us is not None and seen_us <= by_watermark
+    latest = max(by_watermark, seen_us or 0, before.latest_us or 0)
+    last_s, this_s = waited_s
+    step = (this_s or 0.0) * 1e6
+    if before.latest_us is not None and last_s and this_s is not None:
+        step = (latest - before.latest_us) * this_s / last_s
+    open_from = (watermark_ms * 1000 - spec.span_us) // spec.slide_us
+    decided = before.first + len(before.kept) if before.kept else open_from
+    seen = (latest + spec.inner_us) // spec.slide_us + 1
+    until = (latest + int(1.5 * step)) // spec.slide_us + 2
+    until = min(max(until, seen + 1, decided), max(seen, decided) + _MOST_AHEAD)
+    drops = DropConfig(max_gap=spec.max_gap, salt=mix(seed)).build(before.state)
+    bits = before.kept
+    if seen > decided:
+        bits += "1" * min(seen - decided, seen - open_from)
+        if drops.state.next is not None:
+            drops.decide(seen, seen, 0.0)
+        decided = seen
+    if until > decided:
+        p = min(drop_probability, drops.config.most) if ours else 0.0
+        bits += "".join("1" if kept else "0" for kept in drops.decide(decided, until, p))
+        decided = until
+    first = max(decided - len(bits), open_from)
+    return WindowDecision(
+        first=first, kept=bits[len(bits) - (decided - first) :], latest_us=latest, state=drops.snapshot()
+    )

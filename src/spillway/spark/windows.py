@@ -1,0 +1,256 @@
+"""Whole windows on Spark: rows that no allowed window needs are dropped early, and only allowed windows open.
+
+The plan that is added, all of it native::
+
+    rows -> cross join with the control row -> observe -> filter: some allowed window needs the row
+         -> F.window -> filter: the window is allowed -> the user's groupBy("window", ...)
+
+The control row carries, for the granules and the windows that are open now, how many allowed windows contain a
+granule and which windows are allowed (needs.py). What lies outside of these ranges is kept: it is late, and Spark
+drops it, or it is later than anything that has been decided.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from spillway.core.windows import Arrangement, Level
+from spillway.errors import SpillwayError, invalid, unknown
+from spillway.spark.columns import resolve
+from spillway.spark.decide import BatchDecision
+from spillway.spark.needs import Kept, allowed, granule_of, inner_of, open_windows, span_of
+from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
+from spillway.spark.window_decide import WindowSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MARK = "spillway.window"
+_WATERMARK = "spark.watermarkDelayMs"
+_MOST_GRANULES = 200_000
+WINDOWS = (
+    f"{PREFIX}first_granule bigint not null, {PREFIX}open array<int> not null, {PREFIX}first_window bigint not null, "
+    f"{PREFIX}allowed array<boolean> not null, {PREFIX}note string"
+)
+
+
+@dataclass(frozen=True)
+class WindowRow(ControlRow):
+    """The control row of one aggregate of an arrangement."""
+
+    level: Level
+    granule: int
+    spec: WindowSpec
+    schema: ClassVar[str] = WINDOWS
+
+    def row(self, decision: BatchDecision | None, note: str) -> dict[str, Any]:
+        """Return the ranges that are decided, worked out for this aggregate."""
+        told = None if decision is None else decision.windows_of(self.stage)
+        if told is None or "0" not in told.kept:
+            return self._values(0, [], 0, [], note)
+        spec, g, window = self.spec, self.granule, self.level.window
+        kept = Kept(spec.slide_us, told.first, told.kept)
+        since = told.first * spec.slide_us - spec.span_us
+        until = (told.first + len(told.kept)) * spec.slide_us + spec.span_us
+        granule, number = since // g, since // window.slide
+        counts = open_windows(self.level, granule, until // g + 1 - granule, g, kept)
+        which = allowed(self.level, number, until // window.slide + 1 - number, g, kept)
+        return self._values(granule, counts.tolist(), number, which.tolist(), note)
+
+    def _values(
+        self, granule: int, counts: list[int], number: int, which: list[bool], note: str
+    ) -> dict[str, Any]:
+        return {
+            f"{PREFIX}first_granule": granule,
+            f"{PREFIX}open": counts,
+            f"{PREFIX}first_window": number,
+            f"{PREFIX}allowed": which,
+            f"{PREFIX}note": note or None,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowPlan:
+    """What ``Spillway.windows`` was asked for, checked against a DataFrame."""
+
+    df: DataFrame
+    arrangement: Arrangement
+    level: Level
+    path: tuple[int, ...]
+    time: Column
+    source: str
+    spec: WindowSpec
+    arrival: Column | None
+
+    @classmethod
+    def check(
+        cls,
+        df: DataFrame,
+        arrangement: Arrangement,
+        *,
+        time: str,
+        max_gap: Any,
+        level: int | tuple[int, ...],
+        arrival: str | None,
+    ) -> WindowPlan:
+        """Refuse what cannot work, at the call."""
+        if not df.isStreaming:
+            raise SpillwayError(
+                "df is not a streaming DataFrame.",
+                hint="read it with spark.readStream; for tables in memory use spillway.core.windows.run",
+            )
+        if not isinstance(arrangement, Arrangement):
+            raise invalid(
+                "arrangement", arrangement, "windows such as tumbling('5 minutes') >> tumbling('1 hour')"
+            )
+        if not arrangement.timed:
+            raise invalid(
+                "arrangement", arrangement, "sizes as durations", hint="write '5 minutes' instead of a number"
+            )
+        for name in df.columns:
+            if name.startswith(PREFIX):
+                raise invalid("df", name, f"columns that do not begin with {PREFIX!r}")
+        gap = arrangement.drop_gap(max_gap)
+        if gap < 1:
+            _, slide = arrangement.drop_window()
+            raise invalid(
+                "max_gap",
+                max_gap,
+                f"at least {slide / 1e6:g} s worth of windows for each of {arrangement!r}",
+                hint="branches are dropped together, all that start within the common multiple of their slides; "
+                "raise max_gap, or give each branch an arrangement of its own",
+            )
+        path = (level,) if isinstance(level, int) else tuple(level)
+        chosen = _find(arrangement, path)
+        column, delay_ms = _time(df, time, arrangement, path)
+        granule, span = granule_of(arrangement), span_of(arrangement)
+        if (delay_ms * 1000 + 3 * span) // granule > _MOST_GRANULES:
+            raise SpillwayError(
+                f"{arrangement!r} has steps of {granule} µs, too fine for windows and a watermark delay that are "
+                f"open for {(delay_ms * 1000 + span) / 1e6:g} s.",
+                hint="choose sizes and slides with a larger common divisor, or a shorter watermark delay",
+            )
+        spec = WindowSpec(
+            slide_us=arrangement.drop_units()[1],
+            inner_us=inner_of(arrangement),
+            span_us=span,
+            delay_ms=delay_ms,
+            max_gap=gap,
+        )
+        moment = (T.TimestampType, T.TimestampNTZType)
+        measured = arrival if len(path) == 1 else None
+        return cls(
+            df=df,
+            arrangement=arrangement,
+            level=chosen,
+            path=path,
+            time=column,
+            source=time,
+            spec=spec,
+            arrival=None if measured is None else resolve(df, "arrival", measured, moment, "timestamp"),
+        )
+
+    def row(self, folder: str, checkpoint: str | None, stage: int) -> WindowRow:
+        """Return what reads the control row."""
+        return WindowRow(
+            folder, checkpoint, stage, level=self.level, granule=granule_of(self.arrangement), spec=self.spec
+        )
+
+    def build(self, control: WindowRow, observation: str | None, *, enforce: bool) -> DataFrame:
+        """Return the DataFrame with the shedding stage and the column ``window`` in it."""
+        frame = control_frame(self.df.sparkSession, control)
+        check_executors(frame)
+        window = self.level.window
+        df = self.df.crossJoin(F.broadcast(frame))
+        micros = F.unix_micros(self.time)
+        per_row = max(window.size // window.slide, 1)
+        granule = _floor(micros, control.granule) - F.col(f"{PREFIX}first_granule")
+        opened = F.coalesce(F.get(f"{PREFIX}open", granule.try_cast("int")), F.lit(per_row))
+        df = df.select("*", opened.alias(f"{PREFIX}opened"), self.time.alias(f"{PREFIX}time"))
+        if observation is not None:
+            df = df.observe(observation, *self._metrics(per_row, enforce=enforce))
+        if enforce:
+            df = df.where(F.col(f"{PREFIX}opened") > 0)
+        if "window" in df.columns:
+            df = df.drop("window")
+        length, step = f"{window.size} microseconds", f"{window.slide} microseconds"
+        df = df.withColumn("window", F.window(f"{PREFIX}time", length, step))
+        if enforce:
+            number = _floor(F.unix_micros("window.start"), window.slide) - F.col(f"{PREFIX}first_window")
+            df = df.where(F.coalesce(F.get(f"{PREFIX}allowed", number.try_cast("int")), F.lit(True)))
+        df = df.drop(*[name for name in df.columns if name.startswith(PREFIX)])
+        kept = dict(df.schema["window"].metadata)
+        return df.withMetadata("window", {**kept, MARK: _key(self.arrangement, self.path)})
+
+    def _metrics(self, per_row: int, *, enforce: bool) -> list[Column]:
+        opened = F.col(f"{PREFIX}opened")
+        metrics = [
+            F.count(F.lit(1)).alias("arrived"),
+            (F.sum(opened) / per_row).alias("kept"),
+            F.count_if(opened > 0).alias("passed"),
+            F.max(F.unix_micros(f"{PREFIX}time")).alias("latest_us"),
+            F.max(f"{PREFIX}note").alias("note"),
+        ]
+        if self.arrival is not None:
+            at = self.arrival.cast("timestamp").cast("double")
+            if enforce:
+                at = F.when(opened > 0, at)
+            metrics += [
+                F.min(at).alias("first_arrival"),
+                F.avg(at).alias("mean_arrival"),
+                F.count_if(self.arrival.isNull()).alias("arrival_missing"),
+            ]
+        return metrics
+
+
+def _find(arrangement: Arrangement, path: tuple[int, ...]) -> Level:
+    """Return the aggregate at a position of the tree: (0,) reads the input, (0, 1) is the second below it."""
+    levels, found = arrangement.levels(), None
+    for place in path:
+        if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(levels):
+            raise invalid(
+                "level",
+                path,
+                f"a position in {arrangement!r}",
+                hint="0 is the first aggregate that reads the input, (0, 0) the first that reads what it gives",
+            )
+        found, levels = levels[place], levels[place].below
+    if found is None:
+        raise invalid("level", path, "0 or a tuple of positions")
+    return found
+
+
+def _time(df: DataFrame, time: str, arrangement: Arrangement, path: tuple[int, ...]) -> tuple[Column, int]:
+    """Return the time of a row, and the delay of the watermark in milliseconds."""
+    if time not in df.columns:
+        raise unknown("time", time, df.columns)
+    field = df.schema[time]
+    delay = field.metadata.get(_WATERMARK)
+    if len(path) > 1:
+        if field.metadata.get(MARK) != _key(arrangement, path[:-1]):
+            raise SpillwayError(
+                f"time = {time!r} is not the window column of {arrangement!r} at level {path[:-1]}.",
+                hint="group what windows() gave for that level by 'window', and pass the aggregate on",
+            )
+        return F.window_time(F.col(f"`{time}`")), int(delay or 0)
+    column = resolve(df, "time", time, (T.TimestampType,), "timestamp")
+    if delay is None:
+        raise SpillwayError(
+            f"time = {time!r} has no watermark, so windows would never close.",
+            hint=f'call df.withWatermark("{time}", "10 minutes") first, with the delay your rows may have',
+        )
+    return column, int(delay)
+
+
+def _key(arrangement: Arrangement, path: tuple[int, ...]) -> str:
+    return f"{arrangement!r} at {path}"
+
+
+def _floor(micros: Column, step: int) -> Column:
+    """Return ⌊micros / step⌋, in whole numbers also before 1970."""
+    return ((micros - F.pmod(micros, F.lit(step))) / F.lit(step)).cast("bigint")

@@ -1,0 +1,91 @@
+"""Decisions about windows, batch by batch: a window is never told two things."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spillway.spark.window_decide import WindowDecision, WindowSpec, decide_windows
+
+SECOND = 1_000_000
+SPEC = WindowSpec(slide_us=SECOND, inner_us=0, span_us=2 * SECOND, delay_ms=3000, max_gap=4)
+
+
+def is_kept(told: WindowDecision, number: int) -> bool:
+    at = number - told.first
+    return not 0 <= at < len(told.kept) or told.kept[at] == "1"
+
+
+def after(latest_us: int, before: WindowDecision, p: float = 0.6, **more: object) -> WindowDecision:
+    options = {
+        "watermark_ms": latest_us // 1000 - SPEC.delay_ms,
+        "seen_us": latest_us,
+        "waited_s": (1.0, 1.0),
+        "drop_probability": p,
+        "seed": 7,
+        **more,
+    }
+    return decide_windows(SPEC, before, **options)  # type: ignore[arg-type]
+
+
+@given(
+    steps=st.lists(st.integers(0, 20 * SECOND), min_size=2, max_size=25),
+    shares=st.lists(st.floats(0, 1), min_size=25, max_size=25),
+)
+def test_no_window_is_told_two_things_once_a_row_of_it_may_have_come(
+    steps: list[int], shares: list[float]
+) -> None:
+    """Each batch brings rows up to ``latest``; windows up to there have been told something for good."""
+    latest, told = 1_700_000_000 * SECOND, WindowDecision()
+    final: dict[int, bool] = {}
+    for step, p in zip(steps, shares, strict=False):
+        told = after(latest, told, p)
+        watermark = latest // 1000 * 1000 - SPEC.delay_ms * 1000
+        latest += step
+        for number in range((watermark - SPEC.span_us) // SECOND + 1, latest // SECOND + 1):
+            kept = is_kept(told, number)
+            assert final.setdefault(number, kept) == kept, f"window {number} was told both"
+    run = longest = 0
+    for number in sorted(final):
+        run = 0 if final[number] else run + 1
+        longest = max(longest, run)
+    assert longest <= SPEC.max_gap
+
+
+def test_before_there_is_a_watermark_nothing_is_dropped() -> None:
+    assert (
+        decide_windows(
+            SPEC,
+            WindowDecision(),
+            watermark_ms=None,
+            seen_us=None,
+            waited_s=(None, None),
+            drop_probability=0.9,
+            seed=1,
+        )
+        == WindowDecision()
+    )
+
+
+@pytest.mark.parametrize("seen", [None, 10**9 * SECOND + 60 * SECOND], ids=["no report", "not our watermark"])
+def test_where_what_was_seen_is_in_doubt_nothing_is_dropped(seen: int | None) -> None:
+    told = after(10**9 * SECOND, WindowDecision(), 0.9, seen_us=seen)
+    assert "0" not in told.kept
+
+
+def test_windows_that_the_watermark_has_passed_are_forgotten() -> None:
+    told = WindowDecision()
+    for number in range(200):
+        told = after((10**9 + 5 * number) * SECOND, told)
+    assert len(told.kept) < 30
+
+
+def test_rows_beyond_the_horizon_stay_kept() -> None:
+    first = after(10**9 * SECOND, WindowDecision(), 0.8)
+    second = after((10**9 + 500) * SECOND, first, 0.8)
+    decided = first.first + len(first.kept)
+    assert all(is_kept(second, number) for number in range(decided, 10**9 + 500))
+    assert "0" in replace(second).kept, "and what comes after is dropped again"
