@@ -99,6 +99,53 @@ def test_the_headline_holds_on_a_small_workload(small):
     assert metrics["entry.loss.deadline_over_minimum"] <= 1.05
 
 
+def poisson(rates, step_s, rng):
+    """Return arrival times with a rate for each step."""
+    rows = rng.poisson(np.asarray(rates) * step_s)
+    return np.sort(np.repeat(np.arange(rows.size), rows) + rng.random(rows.sum())) * step_s
+
+
+@pytest.fixture(scope="module")
+def unseen(tmp_path_factory):
+    """Arrivals that nothing here was made for: flat, two states that take turns, spikes, and a slow sine."""
+    folder = tmp_path_factory.mktemp("unseen")
+    (folder / "arrivals").mkdir()
+    rng = np.random.default_rng(11)
+    at = np.arange(0.0, 1500.0, 0.1)
+    busy = np.cumsum(rng.exponential(np.tile([10.0, 4.0], 200)))
+    spikes = np.full(at.size, 150.0)
+    for start in rng.uniform(0.0, 1500.0, 30):
+        spikes[(at >= start) & (at < start + rng.uniform(1.0, 4.0))] = 900.0
+    rates = {
+        "flat": np.full(at.size, 200.0),
+        "mmpp": np.where(np.searchsorted(busy, at) % 2, 450.0, 100.0),
+        "spikes": spikes,
+        "sine": 200.0 * (1.0 + 0.8 * np.sin(2.0 * np.pi * at / 120.0)),
+    }
+    for name, values in rates.items():
+        pq.write_table(pa.table({"t": poisson(values, 0.1, rng)}), folder / "arrivals" / f"{name}.parquet")
+    return workload(quick=True, folder=folder)
+
+
+def test_the_headline_holds_on_arrivals_not_seen_before(unseen):
+    assert len(unseen.of("recorded")) == 8
+    metrics = suite.compared(unseen.cases, SHED)
+    assert metrics["acc_violation.aurora_over_ctrl"] >= 10.0
+    assert metrics["acc_violation.ctrl_over_deadline"] >= 20.0
+    assert metrics["loss.deadline_over_minimum"] <= 1.05
+
+
+def test_aurora_needs_bursts_or_noise_to_run_away(unseen):
+    """Where the rate changes slowly its forecast is right, and in a lull its queue runs empty: it starts anew."""
+    by_kind = {
+        name: suite.compared(tuple(case for case in unseen.cases if case.name.startswith(f"{name}[")), SHED)[
+            "acc_violation.aurora_over_ctrl"
+        ]
+        for name in ("mmpp", "spikes", "sine")
+    }
+    assert by_kind["sine"] < 3.0 < min(by_kind["mmpp"], by_kind["spikes"]), by_kind
+
+
 def test_the_headline_is_of_the_papers_own_actuator_and_the_other_stands_beside_it(small):
     metrics, case = suite.headline(small.cases[:1]), small.cases[0]
     name = "acc_violation.aurora_over_ctrl"
