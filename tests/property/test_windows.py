@@ -84,11 +84,16 @@ cases = st.builds(
 )
 
 
-def delivered(case: Case, p: float) -> tuple[list[dict[int, str]], list[dict[int, str]], list[int]]:
-    """What is delivered and what is exact, by leaf and window number, and the bound of each leaf."""
+def delivered(
+    case: Case, p: float, gaps: list[int] | None = None
+) -> tuple[list[dict[int, str]], list[dict[int, str]], list[int]]:
+    """What is delivered and what is exact, by leaf and window number, and the bound of each leaf.
+
+    Unless they are given, bounds allow ``case.gap`` windows of the common drop.
+    """
     leaves = case.arrangement.leaves()
     _, slide = case.arrangement.drop_units()
-    gaps = [case.gap * slide // leaf.slide for leaf in leaves]
+    gaps = [case.gap * slide // leaf.slide for leaf in leaves] if gaps is None else gaps
     table = pa.table({"ts": pa.array(case.times, pa.float64()), "id": range(len(case.times))})
     answer = run(
         table,
@@ -131,6 +136,18 @@ def test_no_more_results_are_missing_in_a_row_than_allowed(case: Case) -> None:
     for each, p in ((case, case.p), (dense, case.p), (dense, 1.0)):
         found, expected, gaps = delivered(each, p)
         for leaf, answer, gap in zip(found, expected, gaps, strict=True):
+            missing = [k not in leaf for k in sorted(answer)]
+            assert max((len(list(run)) for gone, run in groupby(missing) if gone), default=0) <= gap
+
+
+@given(cases, st.integers(1, 3))
+def test_bounds_that_are_too_small_for_a_common_drop_hold_too(case: Case, gap: int) -> None:
+    """Then each branch has a drop of its own."""
+    small = replace(case, times=[float(t) for t in range(80)])
+    for p in (case.p, 1.0):
+        found, expected, _ = delivered(small, p, [gap] * len(case.arrangement.leaves()))
+        for leaf, answer in zip(found, expected, strict=True):
+            assert leaf.items() <= answer.items()
             missing = [k not in leaf for k in sorted(answer)]
             assert max((len(list(run)) for gone, run in groupby(missing) if gone), default=0) <= gap
 

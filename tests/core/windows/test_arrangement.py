@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from spillway.core.windows import Arrangement, Level, sliding, tumbling
+from spillway.durations import _UNITS, seconds
 from spillway.errors import SpillwayError
 
 A0, A1, A2 = sliding(4, 1), sliding(3, 2), sliding(3, 3)
@@ -55,6 +56,15 @@ def test_durations_are_whole_microseconds(text: str, size: int, slide: int) -> N
     assert window.timed
     assert not A1.timed
     assert repr(window) == text
+
+
+@pytest.mark.parametrize("number", ["1", "2.5", "90"])
+@pytest.mark.parametrize("unit", sorted(_UNITS))
+def test_durations_are_read_as_everywhere_else(number: str, unit: str) -> None:
+    for text in (f"{number} {unit}", f"{number}{unit.upper()}s", f"1 day, {number} {unit} and 3 ms"):
+        expected = seconds("size", text) * 1e6
+        if abs(expected - round(expected)) < 1e-3:
+            assert tumbling(text).size == round(expected)
 
 
 def test_all_forms_of_a_number() -> None:

@@ -53,12 +53,9 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar
 
-from spillway.durations import seconds
+from spillway.core.windows.lengths import MICROSECONDS, Unit, units_of
 from spillway.errors import SpillwayError, invalid
 
-MICROSECONDS = "us"
-
-Unit = float | str
 Length = float | str
 Path = tuple["Window", ...]
 
@@ -258,7 +255,7 @@ def tumbling(size: Length, *, unit: float = 1) -> Window:
     >>> tumbling("90 seconds"), tumbling("90 seconds") == tumbling("1 minute 30 seconds")
     (tumbling('90 seconds'), True)
     """
-    units, of = _units("size", size, unit)
+    units, of = units_of("size", size, unit)
     return Window(units, units, of, _written(size))
 
 
@@ -270,35 +267,16 @@ def sliding(size: Length, slide: Length, *, unit: float = 1) -> Window:
         ...
     spillway.errors.SpillwayError: slide = '4' is not allowed: expected at most the size, 3. Hint: ...
     """
-    (size_units, size_of), (slide_units, slide_of) = _units("size", size, unit), _units("slide", slide, unit)
+    (size_units, size_of), (slide_units, slide_of) = (
+        units_of("size", size, unit),
+        units_of("slide", slide, unit),
+    )
     if size_of != slide_of:
         raise SpillwayError(
             f"size = {size!r} and slide = {slide!r} mix a number and a duration.",
             hint="give both as numbers or both as durations",
         )
     return Window(size_units, slide_units, size_of, _written(size) + _written(slide))
-
-
-def _units(name: str, value: Any, unit: Any) -> tuple[int, Unit]:
-    """Return a length as a whole number of units, and what the unit is."""
-    if isinstance(value, str) or hasattr(value, "total_seconds"):
-        micros = seconds(name, value) * 1e6
-        return _whole(name, value, micros, "microseconds, the finest step of a timestamp"), MICROSECONDS
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value <= 0:
-        raise invalid(name, value, "a number > 0, or a duration such as '5 minutes'")
-    if isinstance(unit, bool) or not isinstance(unit, Real) or not math.isfinite(unit) or unit <= 0:
-        raise invalid("unit", unit, "a number > 0", hint="the finest step of time between two window starts")
-    hint = f"pass unit= a step that {value!r} is a multiple of, the same one for all windows"
-    step = float(unit)
-    kind: Unit = int(step) if step.is_integer() else step
-    return _whole(name, value, float(value) / step, f"units of {unit!r}", hint), kind
-
-
-def _whole(name: str, value: object, units: float, of: str, hint: str | None = None) -> int:
-    whole = round(units)
-    if whole < 1 or abs(units - whole) > 1e-9 * whole:
-        raise invalid(name, value, f"a whole number of {of}", hint=hint)
-    return whole
 
 
 def _written(value: Length) -> tuple[str, ...]:

@@ -98,6 +98,33 @@ def with_drop(plan: Plan, drop: Drop, before: int = 0) -> Plan:
     return (*plan[:before], drop, *plan[before:])
 
 
+def with_drops(plan: Plan, gaps: Sequence[int], make: Callable[[Plan, range], Drop], first: int = 0) -> Plan:
+    """Return the plan with drops at the earliest points that the bounds of its leaves allow.
+
+    That is before the plan; or, where one window of the common drop is more than a leaf may miss, in each branch
+    behind the split. ``make`` gives the drop before a part of the plan, whose leaves it is told by number.
+
+    >>> plan = plan_of(tumbling(2) | tumbling(3))
+    >>> with_drops(plan, [3, 2], lambda *_: Drop(0.5, (3, 2))) == with_drop(plan, Drop(0.5, (3, 2)))
+    True
+    >>> (split,) = with_drops(plan, [1, 1], lambda *_: Drop(0.5, 1))
+    >>> [branch[0] == Drop(0.5, 1) for branch in split.branches]
+    [True, True]
+    """
+    arrangement = arrangement_of(plan)
+    if arrangement is None:
+        return plan
+    leaves = range(first, first + len(arrangement.paths()))
+    split = plan[-1]
+    if arrangement.drop_gap([gaps[leaf] for leaf in leaves]) >= 1 or not isinstance(split, Split):
+        return with_drop(plan, make(plan, leaves))
+    branches = []
+    for branch in split.branches:
+        branches.append(with_drops(branch, gaps, make, first))
+        first += len([path for level in levels_of(branch) for path in level.paths()])
+    return (*plan[:-1], Split(tuple(branches)))
+
+
 def in_rows(arrangement: Arrangement) -> Arrangement:
     """Return count-based windows in tuples of the input: slides of the levels before multiply.
 

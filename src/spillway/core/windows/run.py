@@ -8,13 +8,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spillway.core.windows.arrangement import MICROSECONDS, Arrangement, Window
+from spillway.core.windows.arrangement import Arrangement, Window
 from spillway.core.windows.decisions import DropConfig
 from spillway.core.windows.engine import Engine
 from spillway.core.windows.filled import filled
 from spillway.core.windows.functions import Function
 from spillway.core.windows.operators import Tuple
-from spillway.core.windows.plan import Drop, drop_gap, in_rows, numbered, plan_of, with_drop
+from spillway.core.windows.plan import (
+    Drop,
+    Plan,
+    arrangement_of,
+    in_rows,
+    numbered,
+    plan_of,
+    with_drop,
+    with_drops,
+)
 from spillway.core.windows.reach import Stamp
 from spillway.errors import SpillwayError, invalid, unknown
 
@@ -42,7 +51,8 @@ def run(
     - ``time`` is a timestamp column if the arrangement is in durations, a number column if not. With None windows are
       count-based: sizes are in rows, and only full windows are delivered. Rows without a time are left out.
     - ``drop_probability`` is limited to what ``max_gap`` allows, max_gap / (max_gap + 1). ``max_gap`` is how many
-      windows of a leaf may be missing in a row: one number, or one for each leaf.
+      windows of a leaf may be missing in a row: one number, or one for each leaf. The drop stands at the input; only
+      where one window of the common drop is more than a leaf may miss does each branch get a drop of its own.
     - ``aggregate`` is a name (``"count"``, ``"sum"``, ``"mean"``, ``"min"``, ``"max"``, ``"first"``, ``"last"``,
       ``"list"``), three functions (init, incr, final), or one function of a window's values; a list has one a level.
     - ``value`` names what is aggregated. By default it is the one column that is left beside time and group; with
@@ -81,13 +91,22 @@ def run(
         stream = list(numbered(zip(groups, values, strict=True)))
     else:
         stream = [Tuple(*each) for each in zip(times, values, groups, strict=True)]
-        if decided is None:
-            drops = DropConfig(max_gap=drop_gap(arrangement, max_gap), salt=salt).build()
-            decided = drops.decide_filled(filled(arrangement, times, stamp), drop_probability)
-    plan = with_drop(
-        plan_of(arrangement, aggregate, counted=counted),
-        Drop(drop_probability, max_gap, salt, decided=decided),
-    )
+    gaps, paths = arrangement.gaps(max_gap), arrangement.paths()
+
+    def drop(part: Plan, leaves: range) -> Drop:
+        allowed = [gaps[leaf] for leaf in leaves]
+        known = decided
+        if known is None and times is not None:
+            behind = arrangement_of(part)
+            assert behind is not None
+            drops = DropConfig(max_gap=behind.drop_gap(allowed), salt=salt).build()
+            _, slide = behind.drop_units()
+            rows = filled([paths[leaf] for leaf in leaves], times, slide=slide, stamp=stamp)
+            known = drops.decide_filled(rows, drop_probability)
+        return Drop(drop_probability, allowed, salt, decided=known)
+
+    plan = plan_of(arrangement, aggregate, counted=counted)
+    plan = with_drops(plan, gaps, drop) if decided is None else with_drop(plan, drop(plan, range(len(gaps))))
     results = Engine(plan, stamp=stamp, counted=counted).run(stream)
     kind = pa.timestamp("us", table.schema.field(time).type.tz) if time and arrangement.timed else None
     parts = [
@@ -117,7 +136,6 @@ def _times(table: pa.Table, name: str, arrangement: Arrangement) -> list[Any]:
     if pa.types.is_floating(kind) and not np.isfinite(table[name].drop_null()).all():
         raise SpillwayError(f"time = {name!r} holds a value that is not finite.", hint="filter such rows out")
     unit = arrangement.unit
-    assert unit != MICROSECONDS
     assert not isinstance(unit, str)
     if unit == 1:
         return list(table[name].to_pylist())
@@ -139,9 +157,8 @@ def _values(table: pa.Table, taken: list[str | None], value: str | None, aggrega
         return list(table[names[0]].to_pylist())
     first = aggregate[0] if isinstance(aggregate, list) and aggregate else aggregate
     if isinstance(first, str) and first not in ("count", "list"):
-        raise invalid(
-            "value", value, "the name of the column to aggregate", hint=f"the table has {sorted(names)}"
-        )
+        others = f"the table has {sorted(names)}" if names else "the table has no column beside its time"
+        raise invalid("value", value, f"the name of the column that {first!r} reads", hint=others)
     return list(table.select(names).to_pylist()) if names else [None] * table.num_rows
 
 
