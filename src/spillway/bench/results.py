@@ -85,6 +85,9 @@ def write_atomically(path: Path | str, text: str) -> None:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
+            mask = os.umask(0)
+            os.umask(mask)
+            Path(temporary).chmod(0o666 & ~mask)  # as any other file: a page is made to be shown
             Path(temporary).replace(target)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)

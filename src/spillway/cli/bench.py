@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 def add(commands: Any) -> None:
     """Add the subcommand to the command line."""
+    from spillway.bench.suites import available
+
     parser = commands.add_parser(
         "bench",
         help="reproduce a paper's figures",
         description="Run a benchmark suite: the metrics, and each of the paper's figures beside ours.",
     )
-    parser.add_argument("suite", metavar="SUITE", help="control, windows, groups, join, cep or spark")
+    parser.add_argument("suite", metavar="SUITE", help=" or ".join(available()))
     parser.add_argument("--quick", action="store_true", help="a smaller run, at most a minute on two cores")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write metrics and figures to this file")
     parser.add_argument("--out", metavar="DIR", type=Path, help="draw the figures into this folder")

@@ -30,7 +30,10 @@ def burst_page(burst: Burst) -> str:
                     f"{shed.quantile_s(0.99):.1f} s",
                     f"99 of 100 rows, without Spillway {at_least(plain, 0.99)}",
                 ),
-                (f"{lost / max(least, 1):.2f} ×", "the least loss that is possible at this capacity"),
+                (
+                    f"{lost / max(least, 1):.2f} ×",
+                    f"the least loss that is possible at this capacity{doubt(burst)}",
+                ),
             ]
         ),
         html.heading("How far behind the query is"),
@@ -86,8 +89,17 @@ def verdict(burst: Burst) -> str:
         f"rows took {'more than ' if plain.waiting_rows else 'up to '}{plain.worst_s:.0f} s. With Spillway 99 of "
         f"100 were through within {shed.quantile_s(0.99):.1f} s, with a target of {plan.target_s:g} s; for that it "
         f"shed {lost / max(shed.arrived_rows, 1):.0%} of all rows, where at least "
-        f"{least / max(shed.arrived_rows, 1):.0%} had to go."
+        f"{least / max(shed.arrived_rows, 1):.0%} had to go{doubt(burst)}."
     )
+
+
+def doubt(burst: Burst) -> str:
+    """Return a caveat where less was shed than the measured capacity says is possible, else nothing."""
+    shed = burst.runs["spillway"]
+    lost = shed.dropped_rows + shed.waiting_rows
+    if lost >= shed.least_lost_rows(burst.capacity.rows_per_s):
+        return ""
+    return " (by a capacity that was measured too low: was something else running?)"
 
 
 def summary(burst: Burst) -> list[tuple[str, str, str]]:

@@ -42,8 +42,9 @@ class Spillway:
 
         shed = Spillway("rides", target_delay="2 seconds", checkpoint="/data/checkpoints/rides",
                         arrival="timestamp")
-        (shed.tuples(rides).groupBy("route").count()
-             .writeStream.option("checkpointLocation", "/data/checkpoints/rides").start())
+        (shed.tuples(rides).groupBy("route").agg(F.sum("weight").alias("rides"))
+             .writeStream.outputMode("update").format("console")
+             .option("checkpointLocation", "/data/checkpoints/rides").start())
 
     ============= ========================================================================================
     option        meaning
@@ -110,7 +111,8 @@ class Spillway:
         ======== ==========================================================================================
         utility  a numeric column or expression; null and NaN rank below all others and are counted
         never    a boolean column or condition; its rows are never dropped, and counted
-        floor    with a utility: the least share of rows kept of every class, so that none starves
+        floor    with a utility: the least share of rows kept of every class, so that none starves; lowered
+                 where less than that share fits
         key      the columns whose hash picks the rows; by default all. Name the ones that tell rows apart if
                  whole rows repeat: equal keys of one batch are kept or dropped together
         weight   the name of the column that is added: one over the row's chance of being kept

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spillway.core.control import Controller, CostModel, CostModelConfig, Costs, Sample
+from spillway.core.control import Controller, CostModel, CostModelConfig, Costs, Decision, Sample
 from spillway.errors import SpillwayError
 from spillway.spark.decide import BatchDecision, Published, Stage, chain_lengths
 from spillway.spark.history import Entry, History
@@ -32,6 +32,8 @@ from spillway.spark.window_decide import WindowSpec
 _SMOOTHING = 0.3
 _MISJUDGED = 1.5  # by how much the share kept may miss what the ranks promised
 _FEW_ROWS = 1_000  # of a batch, from which that can be told
+_LEAST_RANKS = 100  # rows of a batch, from which its ranks say something of the next
+_CLOCK_S = 1.0  # by which the clocks of two machines may well differ
 _LONGEST_DISTRUST = 64
 
 
@@ -183,8 +185,9 @@ class Loop:
         )
         rate = self._rate(report)
         sample = self._sample(report, kept, costs, rate)
-        decision = self._controller.step(sample)
+        decision = self._decision_after(sample, report.batch)
         told = self._told(report)
+        self._look_for_trouble(report, sample, told)
         self._stages = [self._learn(number, seen, report, told) for number, seen in enumerate(report.stages)]
         self._publish(
             Published(
@@ -200,6 +203,30 @@ class Loop:
         )
         self.history.add(Entry.of(report, sample, told, decision))
         self._folder_housekeeping(report.batch)
+
+    def _decision_after(self, sample: Sample, batch: int) -> Decision:
+        """Ask the controller; where it fails, its last decision stays in force and the batch still counts."""
+        try:
+            decision: Any = self._controller.step(sample)
+            if isinstance(decision, Decision):
+                return decision
+            problem = f"step() gave {decision!r} instead of a Decision"
+        except Exception as error:  # a controller may be anyone's
+            problem = repr(error)
+        self.note(
+            f"the controller failed, its last decision stays in force (first in batch {batch}): {problem}"
+        )
+        return self._published.decision
+
+    def _look_for_trouble(self, report: BatchReport, sample: Sample, told: BatchDecision | None) -> None:
+        """Note what the user has to know of."""
+        if sample.worst_delay_s is not None and sample.worst_delay_s < -_CLOCK_S:
+            self.note("rows arrive in the future: the clock behind the arrival column is ahead of this one")
+        if report.arrived and report.arrived == sum(stage.arrival_missing for stage in report.stages):
+            self.note("the arrival column is null in all rows, so delays are not measured")
+        limit = None if told is None else told.limit_rows
+        if limit is not None and sample.protected_rows > limit:
+            self.note("more rows may never be dropped than fit into the target, so it is missed")
 
     def _rate(self, report: BatchReport) -> float | None:
         """Return the rows per second that arrived: a batch's rows came between the cut before it and its own."""
@@ -250,7 +277,9 @@ class Loop:
             stage,
             rows_per_unit=_smooth(stage.rows_per_unit, per_unit),
             protected_share=_smooth(stage.protected_share or None, seen.protected / seen.arrived) or 0.0,
-            quantiles=seen.quantiles if seen.quantiles is not None else stage.quantiles,
+            quantiles=seen.quantiles
+            if seen.quantiles is not None and seen.arrived >= _LEAST_RANKS
+            else stage.quantiles,
             uniform_batches=max(stage.uniform_batches - 1, 0),
             latest_us=max((us for us in (stage.latest_us, seen.latest_us) if us is not None), default=None),
         )
@@ -266,7 +295,7 @@ class Loop:
         distrust = min(max(2 * learned.distrust, 1), _LONGEST_DISTRUST)
         self.note(
             f"batch {report.batch}: utilities drift, {seen.kept / seen.arrived:.0%} of the rows were kept instead of "
-            f"{wanted:.0%}; for {distrust} batches rows are dropped whatever their utility"
+            f"{wanted:.0%}; rows are dropped whatever their utility, for {distrust} batch{'es' * (distrust > 1)}"
         )
         return replace(learned, uniform_batches=distrust, distrust=distrust)
 
@@ -322,7 +351,20 @@ class Loop:
 
     def _cold_start(self) -> None:
         """Publish a decision before the first batch, so that even that one is safe."""
-        decision = self._controller.step(_nothing(0.0, self._published))
+        try:
+            decision: Any = self._controller.step(_nothing(0.0, self._published))
+        except SpillwayError:
+            raise
+        except Exception as error:
+            raise SpillwayError(
+                f"the controller failed before the first batch: {error!r}.",
+                hint="step(sample) is called once before there are rows, with arrived_rows = 0 and cost_s = None",
+            ) from error
+        if not isinstance(decision, Decision):
+            raise SpillwayError(
+                f"the controller's step() gave {decision!r}.",
+                hint="return a spillway.core.control.Decision, as Decision(keep_ratio=0.5)",
+            )
         self._published = replace(self._published, decision=decision)
 
     def _prune(self) -> None:

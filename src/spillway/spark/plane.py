@@ -17,7 +17,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -78,23 +78,29 @@ class ControlRow:
         name = f"decisions/{batch}.json"
         try:
             size = self._size(batch)
+            doubt = "" if self.checkpoint is None or size.cut_s is not None else self._not_there(batch)
             written = folder.read(name)
             if written is not None:
                 found = BatchDecision.from_json(written)
                 if found.is_for(size):
-                    return found, ""
+                    return found, doubt
                 folder.remove(name)
             made = decide(read_published(folder), batch, size, _before(folder, batch))
             if folder.write_once(name, made.to_json()):
-                return made, ""
-            return BatchDecision.from_json(folder.read(name) or ""), ""
+                return made, doubt
+            return BatchDecision.from_json(folder.read(name) or ""), doubt
         except (OSError, SpillwayError, UnicodeDecodeError) as error:
             return None, f"nothing shed: {error}"
 
     def _size(self, batch: int) -> BatchSize:
-        if self.checkpoint is None:
-            return BatchSize(seen_s=time.time())
-        return size_of(Path(self.checkpoint), batch)
+        found = BatchSize() if self.checkpoint is None else size_of(Path(self.checkpoint), batch)
+        return found if found.cut_s is not None else replace(found, seen_s=time.time())
+
+    def _not_there(self, batch: int) -> str:
+        return (
+            f"{self.checkpoint}/offsets has no batch {batch}, so batches are estimated instead of known: is this the "
+            "checkpointLocation of the query?"
+        )
 
     def row(self, decision: BatchDecision | None, note: str) -> dict[str, Any]:
         """Return the control row's values: hash limits and weights, ready for native comparisons."""

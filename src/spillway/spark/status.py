@@ -44,6 +44,8 @@ class Status:
                 f"  batch {last.batch}: kept {last.kept_rows:,} of {last.arrived_rows:,} rows"
                 f" in {last.busy_s:.2f} s{delay}"
             )
+            if self.mode == "observe":
+                lines.append(f"  enforcing would have dropped {last.would_drop_rows:,} of them")
         lines.append(f"  next: {self.reason}")
         lines += [f"  problem: {problem}" for problem in self.problems]
         return "\n".join(lines)

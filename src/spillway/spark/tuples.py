@@ -170,8 +170,9 @@ def _has_weight(df: DataFrame, weight: str) -> bool:
     """Return whether the DataFrame carries weights of an earlier stage; a column of the user's own is refused."""
     if not isinstance(weight, str) or not weight:
         raise invalid("weight", weight, "a column name")
-    if weight not in df.columns:
+    same = [name for name in df.columns if name.lower() == weight.lower()]  # as Spark compares them
+    if not same:
         return False
-    if not df.schema[weight].metadata.get(WEIGHT_MARK):
+    if weight not in same or not df.schema[weight].metadata.get(WEIGHT_MARK):
         raise invalid("weight", weight, "a name that is not yet a column", hint="pass weight= another name")
     return True

@@ -235,3 +235,11 @@ class TestCostMeter:
             assert cost is None or 0.0 < cost <= 1e6
             again = CostMeterConfig().build(json.loads(json.dumps(meter.snapshot(), allow_nan=False)))
             assert again.cost_s == meter.cost_s
+
+
+def test_a_fixed_time_far_above_what_was_believed_is_learnt_when_few_rows_take_as_long():
+    model = fresh()
+    for kept in (12_000, 800, 15, 15):
+        costs = model.update(arrived_rows=9_000, kept_rows=kept, busy_s=8.0 + 30e-6 * kept)
+    assert costs.fixed_s == pytest.approx(8.0, rel=0.1)
+    assert costs.cost_s < 100e-6

@@ -380,3 +380,61 @@ def test_an_object_that_can_only_step_is_a_controller(tmp_path: Path) -> None:
     assert read_published(Folder(tmp_path)).decision == Decision(keep_ratio=0.5, reason="20 rows")
     with pytest.raises(SpillwayError, match="has no retarget"):
         made.retarget(1.0)
+
+
+class Stubborn:
+    """Keeps half until it is told to fail."""
+
+    answer: Any = Decision(keep_ratio=0.5)
+
+    def step(self, sample: Sample) -> Any:  # noqa: ARG002
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [0.5, ValueError("boom")], ids=["a number", "an error"])
+def test_a_controller_that_fails_is_noted_and_the_batch_still_counts(tmp_path: Path, answer: Any) -> None:
+    chosen = Stubborn()
+    made = Loop(
+        "x", lambda _: StepOnly(chosen), Folder(tmp_path), mode="enforce", finished=Folder(tmp_path / "d")
+    )
+    made.add_stage(0.0)
+    chosen.answer = answer
+    feed(made, [10, 20])
+    assert len(made.history.table()) == 2
+    assert made.published.decision == Decision(keep_ratio=0.5), "its last decision stays in force"
+    assert "the controller failed" in made.problems[0]
+    with pytest.raises(SpillwayError, match="controller"):
+        Loop(
+            "x", lambda _: StepOnly(chosen), Folder(tmp_path / "y"), mode="enforce", finished=Folder(tmp_path)
+        )
+
+
+def test_trouble_is_told(tmp_path: Path) -> None:
+    made = loop(tmp_path)
+    made.take(report(0, 1000, first_arrival_s=9e9, mean_arrival_s=9e9))
+    made.take(report(1, 1000, arrival_missing=1000))
+    assert ["in the future" in made.problems[0], "null in all rows" in made.problems[1]] == [True, True]
+    Folder(tmp_path).write(
+        "decisions/2.json", decide(made.published, 2, BatchSize(1e9, counts_rows=True)).to_json()
+    )
+    made.take(report(2, 10_000_000, 9_000_000, protected=9_000_000))
+    assert "may never be dropped" in made.problems[2]
+
+
+def test_ranks_of_a_handful_of_rows_are_not_used(tmp_path: Path) -> None:
+    made = loop(tmp_path)
+    made.take(report(0, 2, quantiles=QUANTILES))
+    assert made.published.stages[0].quantiles is None
+    made.take(report(1, 200, quantiles=QUANTILES))
+    assert made.published.stages[0].quantiles == QUANTILES
+
+
+def test_a_checkpoint_of_another_query_is_noted_and_batches_are_estimated(tmp_path: Path) -> None:
+    made = loop(tmp_path / "spillway")
+    feed(made, [1000, 1000])
+    decision, note = ControlRow(str(tmp_path / "spillway"), str(tmp_path), 0).decision_for(2, None)
+    assert "is this the checkpointLocation" in note
+    assert decision is not None
+    assert decision.expected_rows is not None

@@ -22,7 +22,9 @@ believed of them: a Bayesian estimate with a normal prior, a batch's time being 
 believed is the cold start at first, and it is doubted: the standard deviation of c is a hundred times its
 value, so that time which rows may well account for goes to the rows. Then belief follows the estimates, and
 doubt falls to once the value, the faster the more of an estimate comes from data (the share that the data
-take off the prior's variance). So a cost learnt from large batches outlives a night of small ones.
+take off the prior's variance). So a cost learnt from large batches outlives a night of small ones. If two of the
+last three batches take more than twice what they should, and it cannot be the rows because there were few, then F is
+not what was believed, and is doubted ten times as much.
 
 A deviation counts for c only as far as rows make up the batch's time (in full from a fifth on), and 10 % of
 the batch's time are taken as noise. So small batches do not make rows look absurdly dear, and large ones do
@@ -69,6 +71,7 @@ _REACH = 10.0  # the cost moves by no more than this factor in one batch
 _JUMP = math.log(1.25)
 _FOLLOW = 0.1
 _LEAST_ROW_S = 1e-9
+_SURPRISED_DOUBT = 10.0
 _COLD_DOUBT = (1.0, 10.0, 100.0)  # standard deviations of F, s and c as multiples of their cold values
 
 
@@ -159,6 +162,8 @@ class CostModel:
         state = self.state
         state.batches = [*state.batches[1 - self.config.memory_batches :], [d, k, float(busy_s)]]
         last = None if self.costs is None else self._after_jump(self.costs)
+        if last is not None and sum(_beyond_rows(batch, last) for batch in state.batches[-3:]) >= 2:
+            state.doubt[0] = max(state.doubt[0], _SURPRISED_DOUBT)
         F, s, c = self._solve(last)
         if k > 0.0 or last is not None:
             c = _moved(Costs(F, c, s), state.batches)
@@ -273,6 +278,12 @@ def _excess_s(batch: list[float], costs: Costs) -> float:
     d, k, busy = batch
     expected = costs.busy_s(d + k, k)
     return math.copysign(max(abs(busy - expected) - _NOISE * expected, 0.0), busy - expected)
+
+
+def _beyond_rows(batch: list[float], costs: Costs) -> bool:
+    """Say whether a batch took twice what it should, and rows have no great part in that."""
+    d, k, busy = batch
+    return busy > 2.0 * costs.busy_s(d + k, k) and costs.cost_s * k < 0.25 * busy
 
 
 def _moved(costs: Costs, batches: list[list[float]]) -> float:
