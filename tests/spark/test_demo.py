@@ -45,8 +45,9 @@ def test_totals_are_weighted(spark: SparkSession) -> None:
     twice = per_route(events.withColumn("weight", F.lit(2.0))).agg(F.sum("requests"), F.sum("bytes")).first()
     assert plain is not None
     assert twice is not None
-    assert plain[0] == ROWS
-    assert twice[0] == 2 * ROWS
+    lowest = sum(priority == 1 for priority in web_requests(0, ROWS).column("priority").to_pylist())
+    assert plain[0] == ROWS + 3 * lowest, "one in four of the lowest priority is logged"
+    assert twice[0] == 2 * plain[0]
     assert twice[1] == 2 * plain[1]
 
 
