@@ -30,6 +30,7 @@ PURE = {
     *("difflib", "enum", "fractions", "functools", "hashlib", "heapq", "itertools", "json", "keyword"),
     *("math", "numbers", "operator", "re", "statistics", "string", "struct", "textwrap", "types", "typing"),
     *("numba", "numpy", "pyarrow", "pyarrow.compute", "spillway.core", "spillway.errors", "zlib"),
+    "spillway.durations",
 }
 # Allowed in one place only.
 PURE_AT = {"lark": "spillway.core.cep.language", "sklearn": "spillway.core.cep.estimation"}

@@ -10,10 +10,25 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from spillway.errors import SpillwayError, unknown
+from spillway.errors import SpillwayError, invalid, unknown
+from spillway.spark.plane import PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+def require_stream(df: DataFrame, in_memory: str) -> None:
+    """Refuse a table, and columns whose names are ours."""
+    if not isinstance(getattr(df, "isStreaming", None), bool):
+        raise invalid("df", df, "a streaming DataFrame")
+    if not df.isStreaming:
+        raise SpillwayError(
+            "df is not a streaming DataFrame.",
+            hint=f"read it with spark.readStream; for tables in memory use {in_memory}",
+        )
+    for name in df.columns:
+        if name.startswith(PREFIX):
+            raise invalid("df", name, f"columns that do not begin with {PREFIX!r}")
 
 
 def resolve(

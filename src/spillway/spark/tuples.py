@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from spillway.core.tuples.cut import GRID
-from spillway.errors import SpillwayError, invalid
-from spillway.spark.columns import key_columns, resolve
+from spillway.errors import invalid
+from spillway.spark.columns import key_columns, require_stream, resolve
 from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
 
 if TYPE_CHECKING:
@@ -59,14 +59,7 @@ class TuplePlan:
         arrival: str | None,
     ) -> TuplePlan:
         """Refuse what cannot work, at the call."""
-        if not df.isStreaming:
-            raise SpillwayError(
-                "df is not a streaming DataFrame.",
-                hint="read it with spark.readStream; for tables in memory use spillway.core.tuples.shed",
-            )
-        for name in df.columns:
-            if name.startswith(PREFIX):
-                raise invalid("df", name, f"columns that do not begin with {PREFIX!r}")
+        require_stream(df, "spillway.core.tuples.shed")
         if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0.0 <= floor <= 1.0:
             raise invalid("floor", floor, "a number from 0 to 1")
         if floor and utility is None:

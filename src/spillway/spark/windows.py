@@ -21,7 +21,7 @@ from pyspark.sql import types as T
 
 from spillway.core.windows import Arrangement, Level
 from spillway.errors import SpillwayError, invalid, unknown
-from spillway.spark.columns import resolve
+from spillway.spark.columns import require_stream, resolve
 from spillway.spark.decide import BatchDecision
 from spillway.spark.needs import Kept, allowed, granule_of, inner_of, open_windows, span_of
 from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
@@ -99,11 +99,7 @@ class WindowPlan:
         arrival: str | None,
     ) -> WindowPlan:
         """Refuse what cannot work, at the call."""
-        if not df.isStreaming:
-            raise SpillwayError(
-                "df is not a streaming DataFrame.",
-                hint="read it with spark.readStream; for tables in memory use spillway.core.windows.run",
-            )
+        require_stream(df, "spillway.core.windows.run")
         if not isinstance(arrangement, Arrangement):
             raise invalid(
                 "arrangement", arrangement, "windows such as tumbling('5 minutes') >> tumbling('1 hour')"
@@ -112,9 +108,6 @@ class WindowPlan:
             raise invalid(
                 "arrangement", arrangement, "sizes as durations", hint="write '5 minutes' instead of a number"
             )
-        for name in df.columns:
-            if name.startswith(PREFIX):
-                raise invalid("df", name, f"columns that do not begin with {PREFIX!r}")
         gap = arrangement.drop_gap(max_gap)
         if gap < 1:
             _, slide = arrangement.drop_window()
