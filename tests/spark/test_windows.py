@@ -6,16 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from spillway import Spillway, SpillwayError, sliding, tumbling
 from spillway.core import control
+from spillway.core import windows as core_windows
 from spillway.core.control import Controller
 from spillway.core.windows import Window
 from spillway.replay import Rates, stream
-from tests.spark.orders import PAST, PATIENCE_S
+from spillway.spark.decide import BatchDecision
+from tests.spark.orders import PAST, PATIENCE_S, Sink, start
 
 Answer = dict[tuple[Any, ...], tuple[Any, ...]]
 Stage = Callable[[DataFrame], DataFrame]
@@ -25,14 +28,14 @@ def keeping(share: float) -> Controller:
     return control.make("fixed", target_delay_s=2.0, keep_ratio=share)
 
 
-def orders(spark: SparkSession, seconds: int = 36, per_batch: int = 1_500) -> DataFrame:
+def orders(spark: SparkSession, seconds: int = 36, per_batch: int = 1_500, late_ms: int = 9_000) -> DataFrame:
     """500 orders a second, out of order by up to 1.5 s, one in a hundred far too late; the watermark waits 2 s."""
     trace = Rates((500.0,), (float(seconds),))
     rows = stream(
         spark, trace, generator="tests.spark.orders:orders", start=PAST, max_rows_per_batch=per_batch
     )
-    late_ms = F.when(F.col("id") % 100 == 37, 9_000).otherwise(F.pmod(F.hash("id"), F.lit(1_500)))
-    at = F.timestamp_micros(F.unix_micros("timestamp") - late_ms * 1000)
+    behind_ms = F.when(F.col("id") % 100 == 37, late_ms).otherwise(F.pmod(F.hash("id"), F.lit(1_500)))
+    at = F.timestamp_micros(F.unix_micros("timestamp") - behind_ms * 1000)
     return rows.withColumn("ts", at).withWatermark("ts", "2 seconds")
 
 
@@ -78,10 +81,28 @@ def run(df: DataFrame, checkpoint: Path, *, batches: int | None = None) -> Answe
     }
 
 
+def collected(df: DataFrame, checkpoint: Path) -> pa.Table:
+    """Return all rows of a stream."""
+    sink = Sink()
+    assert start(df, checkpoint, sink.take).awaitTermination(PATIENCE_S)
+    return pa.Table.from_pylist([row.asDict() for batch in sink.values() for row in batch])
+
+
+def decided(checkpoint: Path) -> dict[int, bool]:
+    """Return what was decided of each window of the drop; one that nothing was decided about is kept."""
+    kept: dict[int, bool] = {}
+    for file in (checkpoint / "spillway" / "decisions").glob("*.json"):
+        told = BatchDecision.from_json(file.read_text()).windows_of(0)
+        assert told is not None
+        for number, bit in enumerate(told.kept, start=told.first):
+            assert kept.setdefault(number, bit == "1") == (bit == "1"), "a window is told one thing"
+    return {number: kept.get(number, True) for number in range(min(kept) - 100, max(kept) + 100)}
+
+
 def longest_gap(exact: Answer, found: Answer) -> int:
     run = longest = 0
-    for start in sorted({key[0] for key in exact}):
-        run = 0 if any(key[0] == start for key in found) else run + 1
+    for begin in sorted({key[0] for key in exact}):
+        run = 0 if any(key[0] == begin for key in found) else run + 1
         longest = max(longest, run)
     return longest
 
@@ -111,16 +132,37 @@ def test_delivered_windows_are_exact_and_gaps_are_bounded(
     assert sum(entry["dropped_rows"] for entry in history) > 2_000, "rows were dropped, not only windows"
 
 
-def test_a_pipeline_in_append_mode(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_pipeline_in_append_mode_gives_what_the_reference_engine_gives(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     inner, outer = sliding("2 seconds", "1 second"), sliding("6 seconds", "3 seconds")
     nested = inner >> outer
-    first = totals(windowed(inner)(orders(spark)))
+    rows = orders(spark, late_ms=0)
+    first = totals(windowed(inner)(rows))
     exact = run(totals(windowed(outer, "window")(first)), tmp_path / "exact")
     with Spillway("w", 2.0, tmp_path / "shed", controller=keeping(0.4)) as shed:
-        first = totals(shed.windows(orders(spark), nested, time="ts", max_gap=2))
+        first = totals(shed.windows(rows, nested, time="ts", max_gap=2))
         second = totals(shed.windows(first, nested, time="window", max_gap=2, level=(0, 0)))
         found = run(second, tmp_path / "shed")
     check(exact, found, 2)
+
+    table = collected(rows.select("id", F.unix_micros("ts").alias("us")), tmp_path / "rows")
+    table = pa.table({"ts": table["us"].cast(pa.timestamp("us", "UTC")), "id": table["id"]}).sort_by("ts")
+    by_engine = core_windows.run(
+        table,
+        nested,
+        time="ts",
+        value="id",
+        aggregate=["sum", "sum"],
+        stamp="end",
+        decided=decided(tmp_path / "shed"),
+    )
+    closed = {key[0].timestamp() for key in exact}
+    assert {(key[0].timestamp(), value[0]) for key, value in found.items()} == {
+        (row["start"].timestamp(), row["value"])
+        for row in by_engine.to_pylist()
+        if row["start"].timestamp() in closed
+    }
 
 
 def test_branches_of_a_fan_out_in_one_query(spark: SparkSession, tmp_path: Path) -> None:
