@@ -160,8 +160,10 @@ def _draw_12(rates: Mapping[str, Sequence[float | None]], out: Path | None) -> l
             level = (PAPER_SLIDING, PAPER_TUMBLING)[n]
             axis.axhline(level, color=CYCLE[n], linestyle=":", label=f"{name}, the paper's formula")
         axis.set_xticks(range(len(SIZES)), [str(size) for size in SIZES])
-        axis.set(xlabel="window size", ylabel="drop rate", title="Drop rate at an excess of 25 %")
-        axis.legend()
+        axis.set(
+            xlabel="window size", ylabel="drop rate", ylim=(0, 0.6), title="Drop rate at an excess of 25 %"
+        )
+        axis.legend(ncols=2, loc="upper right")
         return save(figure, out, "windows-12")
 
 
