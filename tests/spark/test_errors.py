@@ -28,6 +28,7 @@ from tests.spark.orders import play, run
         ({"controller": 5}, "controller = 5"),
         ({"mode": "obsrve"}, "did you mean 'observe'"),
         ({"checkpoint": "s3://bucket/rides"}, "mount it"),
+        ({"checkpoint": 3}, "checkpoint = 3"),
     ],
 )
 def test_bad_options(options: dict[str, Any], said: str) -> None:
@@ -51,11 +52,13 @@ def stream(spark: SparkSession) -> DataFrame:
         ({"never": "tier"}, "never = tier has type int: expected boolean"),
         ({"key": "custmer"}, "did you mean 'customer'"),
         ({"key": []}, "key = "),
+        ({"key": [3]}, "key = 3"),
         ({"key": "tags"}, "cannot hash"),
         ({"floor": 0.1}, "floor = 0.1"),
         ({"utility": "tier", "floor": 1.5}, "floor = 1.5"),
         ({"utility": "tier", "floor": True}, "floor = True"),
         ({"weight": "tier"}, "weight = 'tier'"),
+        ({"weight": "Tier"}, "weight = 'Tier'"),
         ({"weight": ""}, "weight = ''"),
     ],
 )

@@ -59,6 +59,8 @@ def key_columns(df: DataFrame, key: str | Sequence[str] | None) -> list[Column]:
         if not names:
             raise SpillwayError("key = [] is not allowed: expected one or more columns.")
         for name in names:
+            if not isinstance(name, str):
+                raise invalid("key", name, "names of columns", hint="add the expression as a column first")
             if name not in df.columns:
                 raise unknown("key", name, df.columns)
             if not _hashable(df.schema[name].dataType):

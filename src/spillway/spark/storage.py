@@ -32,6 +32,8 @@ def local_path(field: str, location: str | os.PathLike[str]) -> Path:
     >>> local_path("checkpoint", "file:///data/rides")
     PosixPath('/data/rides')
     """
+    if not isinstance(location, str | os.PathLike):
+        raise invalid(field, location, "the path of a folder")
     text = os.fspath(location)
     if not text.strip():
         raise invalid(field, text, "a folder")
