@@ -2,7 +2,8 @@
 
 A window must be treated alike in all batches that bring rows of it, or a part of it would come out as if it were the
 whole. So a decision about a window is made before its first row, written down with the batch that first needs it,
-and handed on from batch to batch until the watermark has passed the window.
+and handed on from batch to batch until the watermark has passed the window. Spark tells late rows by the watermark of
+the batch before, so a window is remembered for one batch longer than it is open.
 
 What has been seen already is known from Spark itself: the offset log of batch b holds the watermark, which is the
 latest event time of all batches before b less the delay that the user allowed. With M that latest time,
@@ -50,6 +51,7 @@ class WindowDecision:
     first: int = 0
     kept: str = ""
     latest_us: int | None = None
+    watermark_ms: int | None = None
     state: dict[str, Any] | None = field(default=None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,7 +88,8 @@ def decide_windows(
     step = (this_s or 0.0) * 1e6
     if before.latest_us is not None and last_s and this_s is not None:
         step = (latest - before.latest_us) * this_s / last_s
-    open_from = (watermark_ms * 1000 - spec.span_us) // spec.slide_us
+    late_ms = watermark_ms if before.watermark_ms is None else before.watermark_ms
+    open_from = (late_ms * 1000 - spec.span_us) // spec.slide_us
     decided = before.first + len(before.kept) if before.kept else open_from
     seen = (latest + spec.inner_us) // spec.slide_us + 1
     until = (latest + int(1.5 * step)) // spec.slide_us + 2
@@ -104,5 +107,9 @@ def decide_windows(
         decided = until
     first = max(decided - len(bits), open_from)
     return WindowDecision(
-        first=first, kept=bits[len(bits) - (decided - first) :], latest_us=latest, state=drops.snapshot()
+        first=first,
+        kept=bits[len(bits) - (decided - first) :],
+        latest_us=latest,
+        watermark_ms=watermark_ms,
+        state=drops.snapshot(),
     )
