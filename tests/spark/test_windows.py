@@ -206,6 +206,8 @@ def test_observing_drops_nothing(spark: SparkSession, tmp_path: Path) -> None:
 def test_errors_at_the_call(spark: SparkSession, tmp_path: Path) -> None:
     rows = orders(spark)
     nested = tumbling("1 second") >> tumbling("3 seconds")
+    with Spillway("w", 2.0) as shed, pytest.raises(SpillwayError, match="only with a checkpoint"):
+        shed.windows(rows, nested, time="ts", max_gap=3)
     with Spillway("w", 2.0, tmp_path) as shed:
         for message, call in {
             "no watermark": lambda: shed.windows(rows, tumbling("1 second"), time="timestamp", max_gap=3),

@@ -153,6 +153,11 @@ class Spillway:
         """
         if self._closed:
             raise SpillwayError(f"this Spillway {self.name!r} is closed.", hint="make a new one")
+        if self._checkpoint is None:
+            raise SpillwayError(
+                "whole windows are shed only with a checkpoint: what rows have come is read from its offset log.",
+                hint="give Spillway the path that writeStream gets as checkpointLocation",
+            )
         plan = WindowPlan.check(
             df, arrangement, time=time, max_gap=max_gap, level=level, arrival=self._arrival
         )
