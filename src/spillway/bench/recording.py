@@ -111,8 +111,7 @@ class Recording:
         """The share of the delivered rows whose delay was within the target."""
         in_time = 0.0
         for first, last, weight, ended_s in self._counted():
-            late_before = int(self.trace.count(np.nextafter(ended_s - self.target_s, -np.inf)))
-            in_time += weight * (last - min(max(late_before, first), last))
+            in_time += weight * (last - self._first_in_time(first, last, ended_s))
         return in_time / self.kept_rows if self.kept_rows else 0.0
 
     def quantile_s(self, q: float) -> float:
@@ -182,6 +181,23 @@ class Recording:
     def _first_waiting(self) -> int:
         """The first row that counts and was in no finished batch."""
         return max([self.first_row, *(batch.last_row for batch in self.batches)])
+
+    def _first_in_time(self, first: int, last: int, ended_s: float) -> int:
+        """Return the first row of a batch whose delay is within the target, by the delay's own definition.
+
+        ``ended_s - target_s`` is rounded in another way than ``ended_s - t_i``, so rows right at the target are
+        looked at one by one.
+        """
+        row = min(max(int(self.trace.count(ended_s - self.target_s)), first), last)
+
+        def in_time(row: int) -> bool:
+            return bool(ended_s - self.trace.times(row, row + 1)[0] <= self.target_s)
+
+        while row > first and in_time(row - 1):
+            row -= 1
+        while row < last and not in_time(row):
+            row += 1
+        return row
 
     def _counted(self) -> list[tuple[int, int, float, float]]:
         """Return first row, last row, share kept and time of commit of what counts of each batch."""
