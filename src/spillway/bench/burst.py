@@ -12,6 +12,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -136,6 +137,21 @@ class Burst:
     capacity: Capacity
     runs: Mapping[Variant, Recording]
     machine: Mapping[str, Any]
+
+    @property
+    def lost_rows(self) -> float:
+        """Rows that were shed, or had not come through at the end, with Spillway."""
+        return self.runs["spillway"].dropped_rows + self.runs["spillway"].waiting_rows
+
+    @cached_property
+    def least_lost_rows(self) -> int:
+        """Rows that had to go at the capacity that was measured."""
+        return self.runs["spillway"].least_lost_rows(self.capacity.rows_per_s)
+
+    @property
+    def loss_over_minimum(self) -> float:
+        """The one over the other."""
+        return self.lost_rows / max(self.least_lost_rows, 1)
 
     def to_json(self) -> str:
         """Return everything as JSON."""

@@ -65,13 +65,12 @@ def run(request: Request) -> Results:
 def metrics(burst: Burst) -> dict[str, float]:
     """Return the suite's metrics by name."""
     shed, plain, capped = (burst.runs[name] for name in ("spillway", "plain", "capped"))
-    lost = shed.dropped_rows + shed.waiting_rows
     return {
         "within_target.spillway": shed.within_target,
         "within_target.plain": plain.within_target,
         "p99_over_target.spillway": shed.quantile_s(0.99) / shed.target_s,
         "p99_over_target.plain": plain.quantile_s(0.99) / plain.target_s,
-        "loss_over_minimum.spillway": lost / max(shed.least_lost_rows(burst.capacity.rows_per_s), 1),
+        "loss_over_minimum.spillway": burst.loss_over_minimum,
         "idle_throughput_ratio": burst.capacity.idle_throughput_ratio,
         "capped.p99_over_target": capped.quantile_s(0.99) / capped.target_s,
     }

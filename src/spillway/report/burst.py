@@ -14,8 +14,6 @@ from spillway.report.decisions import decision_table, dropped_by_reason
 def burst_page(burst: Burst) -> str:
     """Return a self-contained HTML page about a burst that was played without and with Spillway."""
     plain, shed, plan = burst.runs["plain"], burst.runs["spillway"], burst.plan
-    least = shed.least_lost_rows(burst.capacity.rows_per_s)
-    lost = shed.dropped_rows + shed.waiting_rows
     return html.page(
         "The same burst, without and with Spillway",
         html.paragraph(verdict(burst), "lead"),
@@ -31,7 +29,7 @@ def burst_page(burst: Burst) -> str:
                     f"99 of 100 rows, without Spillway {at_least(plain, 0.99)}",
                 ),
                 (
-                    f"{lost / max(least, 1):.2f} ×",
+                    f"{burst.loss_over_minimum:.2f} ×",
                     f"the least loss that is possible at this capacity{doubt(burst)}",
                 ),
             ]
@@ -66,7 +64,7 @@ def burst_page(burst: Burst) -> str:
         html.table(("with Spillway", "rows", "share"), whereabouts(shed), text_columns=(0,)),
         html.paragraph(
             f"A shedder that knew the whole burst beforehand, and worked at the measured capacity without a pause, "
-            f"would have lost {least:,} rows."
+            f"would have lost {burst.least_lost_rows:,} rows."
         ),
         html.details(
             f"All {len(shed.history)} decisions of Spillway, with their reasons",
@@ -82,22 +80,18 @@ def burst_page(burst: Burst) -> str:
 def verdict(burst: Burst) -> str:
     """Return what happened, in two sentences."""
     plain, shed, plan = burst.runs["plain"], burst.runs["spillway"], burst.plan
-    lost = shed.dropped_rows + shed.waiting_rows
-    least = shed.least_lost_rows(burst.capacity.rows_per_s)
     return (
         f"For {plan.burst_s:g} seconds five times as much arrived as this machine can process. Without Spillway "
         f"rows took {'more than ' if plain.waiting_rows else 'up to '}{plain.worst_s:.0f} s. With Spillway 99 of "
         f"100 were through within {shed.quantile_s(0.99):.1f} s, with a target of {plan.target_s:g} s; for that it "
-        f"shed {lost / max(shed.arrived_rows, 1):.0%} of all rows, where at least "
-        f"{least / max(shed.arrived_rows, 1):.0%} had to go{doubt(burst)}."
+        f"shed {burst.lost_rows / max(shed.arrived_rows, 1):.0%} of all rows, where at least "
+        f"{burst.least_lost_rows / max(shed.arrived_rows, 1):.0%} had to go{doubt(burst)}."
     )
 
 
 def doubt(burst: Burst) -> str:
     """Return a caveat where less was shed than the measured capacity says is possible, else nothing."""
-    shed = burst.runs["spillway"]
-    lost = shed.dropped_rows + shed.waiting_rows
-    if lost >= shed.least_lost_rows(burst.capacity.rows_per_s):
+    if burst.lost_rows >= burst.least_lost_rows:
         return ""
     return " (by a capacity that was measured too low: was something else running?)"
 

@@ -118,8 +118,7 @@ class Spillway:
         weight   the name of the column that is added: one over the row's chance of being kept
         ======== ==========================================================================================
         """
-        if self._closed:
-            raise SpillwayError(f"this Spillway {self.name!r} is closed.", hint="make a new one")
+        self._require_open()
         plan = TuplePlan.check(
             df, utility=utility, never=never, floor=floor, key=key, weight=weight, arrival=self._arrival
         )
@@ -151,8 +150,7 @@ class Spillway:
                     branch), (0, 0) the first that reads what aggregate 0 gives, and so on
         =========== =======================================================================================
         """
-        if self._closed:
-            raise SpillwayError(f"this Spillway {self.name!r} is closed.", hint="make a new one")
+        self._require_open()
         if self._checkpoint is None:
             raise SpillwayError(
                 "whole windows are shed only with a checkpoint: what rows have come is read from its offset log.",
@@ -224,6 +222,10 @@ class Spillway:
 
     def __repr__(self) -> str:
         return f"Spillway({self.name!r}, target_delay={self._target_delay_s:g} s, mode={self.mode!r})"
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise SpillwayError(f"this Spillway {self.name!r} is closed.", hint="make a new one")
 
     @property
     def _checkpoint_text(self) -> str | None:

@@ -13,7 +13,6 @@ driver, once per batch. An error in it is noted in the status and never reaches 
 from __future__ import annotations
 
 import json
-import math
 import threading
 import zlib
 from collections import deque
@@ -23,18 +22,14 @@ from typing import Any
 
 from spillway.core.control import Controller, CostModel, CostModelConfig, Costs, Decision, Sample
 from spillway.errors import SpillwayError
-from spillway.spark.decide import BatchDecision, Published, Stage, chain_lengths
+from spillway.spark.decide import BatchDecision, Published, Stage
 from spillway.spark.history import Entry, History
-from spillway.spark.report import BatchReport, StageReport
+from spillway.spark.learning import learn, quick_to_rise
+from spillway.spark.report import BatchReport
 from spillway.spark.storage import KEPT_DECISIONS, Folder
 from spillway.spark.window_decide import WindowSpec
 
-_SMOOTHING = 0.3
-_MISJUDGED = 1.5  # by how much the share kept may miss what the ranks promised
-_FEW_ROWS = 1_000  # of a batch, from which that can be told
-_LEAST_RANKS = 100  # rows of a batch, from which its ranks say something of the next
 _CLOCK_S = 1.0  # by which the clocks of two machines may well differ
-_LONGEST_DISTRUST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +183,14 @@ class Loop:
         decision = self._decision_after(sample, report.batch)
         told = self._told(report)
         self._look_for_trouble(report, sample, told)
-        self._stages = [self._learn(number, seen, report, told) for number, seen in enumerate(report.stages)]
+        self._stages = learn(self._stages, report, told, self.note)
         self._publish(
             Published(
                 decision=decision,
                 seed=self._seed,
                 cost_s=sample.cost_s,
                 fixed_s=sample.fixed_s,
-                rows_per_s=_quick_to_rise(self._published.rows_per_s, rate),
+                rows_per_s=quick_to_rise(self._published.rows_per_s, rate),
                 cut_s=report.started_s,
                 stages=tuple(self._stages),
                 after_batch=report.batch,
@@ -264,40 +259,6 @@ class Loop:
             worst_delay_s=end - min(firsts) if firsts else None,
             protected_rows=sum(stage.protected for stage in report.stages),
         )
-
-    def _learn(
-        self, number: int, seen: StageReport, report: BatchReport, told: BatchDecision | None
-    ) -> Stage:
-        """Take in what a stage saw: rows per unit of the sources, the protected share, the utility's ranks."""
-        stage = self._stages[number]
-        if seen.arrived == 0:
-            return stage
-        per_unit = seen.arrived / report.units if report.units else None
-        learned = replace(
-            stage,
-            rows_per_unit=_smooth(stage.rows_per_unit, per_unit),
-            protected_share=_smooth(stage.protected_share or None, seen.protected / seen.arrived) or 0.0,
-            quantiles=seen.quantiles
-            if seen.quantiles is not None and seen.arrived >= _LEAST_RANKS
-            else stage.quantiles,
-            uniform_batches=max(stage.uniform_batches - 1, 0),
-            latest_us=max((us for us in (stage.latest_us, seen.latest_us) if us is not None), default=None),
-        )
-        if told is None or seen.quantiles is None or number >= len(told.cuts):
-            return learned
-        by_rank = math.isfinite(told.cuts[number].value) and told.keep_ratio < 1.0
-        if not by_rank or seen.arrived < _FEW_ROWS:
-            return learned
-        wanted = told.keep_ratio ** (1.0 / chain_lengths(self._stages)[number])
-        wanted = max(wanted, stage.protected_share, stage.floor)
-        if wanted / _MISJUDGED <= seen.kept / seen.arrived <= wanted * _MISJUDGED:
-            return replace(learned, distrust=learned.distrust // 2)
-        distrust = min(max(2 * learned.distrust, 1), _LONGEST_DISTRUST)
-        self.note(
-            f"batch {report.batch}: utilities drift, {seen.kept / seen.arrived:.0%} of the rows were kept instead of "
-            f"{wanted:.0%}; rows are dropped whatever their utility, for {distrust} batch{'es' * (distrust > 1)}"
-        )
-        return replace(learned, uniform_batches=distrust, distrust=distrust)
 
     def _told(self, report: BatchReport) -> BatchDecision | None:
         try:
@@ -396,15 +357,3 @@ def _nothing(at_s: float, published: Published) -> Sample:
         cost_s=published.cost_s,
         fixed_s=published.fixed_s,
     )
-
-
-def _quick_to_rise(old: float | None, new: float | None) -> float | None:
-    """Return a rate that believes in a burst at once and in its end step by step."""
-    smooth = _smooth(old, new)
-    return smooth if new is None or smooth is None else max(new, smooth)
-
-
-def _smooth(old: float | None, new: float | None) -> float | None:
-    if new is None:
-        return old
-    return new if old is None else old + _SMOOTHING * (new - old)

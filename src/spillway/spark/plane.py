@@ -85,7 +85,9 @@ class ControlRow:
                 if found.is_for(size):
                     return found, doubt
                 folder.remove(name)
-            made = decide(read_published(folder), batch, size, _before(folder, batch))
+            published = read_published(folder)
+            sheds_windows = any(stage.window is not None for stage in published.stages)
+            made = decide(published, batch, size, _before(folder, batch) if sheds_windows else None)
             if folder.write_once(name, made.to_json()):
                 return made, doubt
             return BatchDecision.from_json(folder.read(name) or ""), doubt

@@ -48,6 +48,7 @@ B        ``drop_gap``: the same for the drop, in its own windows
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -60,7 +61,7 @@ Length = float | str
 Path = tuple["Window", ...]
 
 
-class Arrangement:
+class Arrangement(ABC):
     """Windowed aggregates in a pipeline, a fan-out, or any composition of both: immutable and hashable."""
 
     __slots__ = ()
@@ -88,10 +89,11 @@ class Arrangement:
         size, slide = self.drop_units()
         return _outside(size, self.unit), _outside(slide, self.unit)
 
+    @abstractmethod
     def drop_units(self) -> tuple[int, int]:
         """Return size and slide of the drop before this arrangement in whole units."""
-        raise NotImplementedError
 
+    @abstractmethod
     def levels(self) -> tuple[Level, ...]:
         """Return the tree of aggregates: those that read the input, and below each those that read it.
 
@@ -99,7 +101,6 @@ class Arrangement:
         >>> first.window, [level.window for level in first.below], second.window
         (sliding(4, 1), [tumbling(6)], tumbling(2))
         """
-        raise NotImplementedError
 
     def paths(self) -> tuple[Path, ...]:
         """Return the windows from the input to each leaf, one path per leaf, from left to right.
