@@ -78,7 +78,7 @@ class Published:
             stages = []
             for stage in found["stages"]:
                 quantiles, window = stage.pop("quantiles", None), stage.pop("window", None)
-                known = Stage(**stage, window=None if window is None else WindowSpec(**window))
+                known = Stage(**stage, window=None if window is None else _window_spec(window))
                 if quantiles is not None:
                     known = replace(known, quantiles=tuple(float(value) for value in quantiles))
                 stages.append(known)
@@ -87,6 +87,10 @@ class Published:
             return cls(decision=decision, stages=tuple(stages), **rest)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise SpillwayError(f"the published decision cannot be read: {error!r}.") from error
+
+
+def _window_spec(found: dict[str, Any]) -> WindowSpec:
+    return WindowSpec(**{**found, "shares_left": tuple(found["shares_left"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +184,7 @@ def decide(
                 watermark_ms=size.watermark_ms,
                 seen_us=stage.latest_us,
                 waited_s=(None if before is None else before.waited_s, waited_s),
-                drop_probability=1.0 - keep,
+                keep_share=keep,
                 seed=mix(published.seed, number),
             )
             for number, stage in enumerate(published.stages)

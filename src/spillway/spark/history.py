@@ -25,7 +25,8 @@ class Entry:
     """One finished batch: what it was told, what was measured, what was decided next.
 
     ``keep_ratio`` to ``waited_s`` are what this batch was told; ``next_keep_ratio``, ``next_limit_rows`` and
-    ``reason`` are the controller's decision after it.
+    ``reason`` are the controller's decision after it. Where windows are shed, a row counts as kept by the share of
+    its windows that are open; ``early_dropped_rows`` are those that have none.
     """
 
     batch: int
@@ -55,6 +56,7 @@ class Entry:
     next_keep_ratio: float
     next_limit_rows: float | None
     reason: str
+    early_dropped_rows: int = 0
 
     @classmethod
     def of(cls, report: BatchReport, sample: Sample, told: BatchDecision | None, decision: Decision) -> Self:
@@ -88,6 +90,7 @@ class Entry:
             next_keep_ratio=decision.keep_ratio,
             next_limit_rows=decision.queue_limit_rows,
             reason=decision.reason,
+            early_dropped_rows=0 if report.kept != kept else report.early_dropped,
         )
 
 

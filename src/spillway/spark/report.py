@@ -78,6 +78,11 @@ class BatchReport:
         """Rows that were let through, counted at the last of each chain."""
         return sum(stage.kept for number, stage in enumerate(self.stages) if not self._follows(number + 1))
 
+    @property
+    def early_dropped(self) -> int:
+        """Rows of which no window is open, counted where windows are shed."""
+        return sum(stage.arrived - stage.passed for stage in self.stages if stage.passed is not None)
+
     def _follows(self, number: int) -> bool:
         return 0 < number < len(self.chained) and self.chained[number]
 

@@ -16,15 +16,17 @@ The horizon H is half as much again as event time should advance in this batch, 
 which costs time but no result is wrong. Where the watermark is not ours (a plan with several has one for all) or
 nothing has been reported yet, no window is dropped.
 
-p follows from the share of the rows' work that fits (decide.py) as p = 1 - share, at most B / (B + 1): what is kept
-is counted in windows that rows have a part in, so a share 1 - p of them is a share 1 - p of that work. Rows that are
-dropped early cost next to nothing, those that still have a part in an open window cost more. What a dropped row costs
-on average is learned with the rest, and takes its part of the limit.
+p follows from the share of the work that fits (decide.py). Work is counted in the windows that a row has a part in,
+since the plan makes a row of each of them, and what of it is left at a given p is known from the arrangement
+(``shares_left``): 1 - p before a single aggregate, more where an inner window serves several outer ones. p is looked
+up there, at most B / (B + 1). Rows that are dropped early cost next to nothing; what a dropped part costs on average
+is learned with the rest, and takes its piece of the limit.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from typing import Any, Self
 
 from spillway.core.chance import mix
@@ -35,13 +37,27 @@ _MOST_AHEAD = 100_000  # windows that are decided at a time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSpec:
-    """An arrangement as far as its drop is concerned, in microseconds; see needs.py."""
+    """An arrangement as far as its drop is concerned, in microseconds; see core/windows/needs.py."""
 
     slide_us: int
     inner_us: int
     span_us: int
     delay_ms: int
     max_gap: int
+    shares_left: tuple[float, ...]
+
+    def drop_probability(self, share: float) -> float:
+        """Return the p at which this share of the work is left, or the most if that does not do.
+
+        >>> spec = WindowSpec(slide_us=1, inner_us=0, span_us=1, delay_ms=0, max_gap=4, shares_left=(1.0, 0.9, 0.2))
+        >>> [round(spec.drop_probability(share), 6) for share in (1.0, 0.9, 0.55, 0.1)]
+        [0.0, 0.4, 0.6, 0.8]
+        """
+        left, step = self.shares_left, self.max_gap / (self.max_gap + 1) / (len(self.shares_left) - 1)
+        for number, (more, less) in enumerate(pairwise(left)):
+            if less <= share:
+                return step * (number + (more - min(share, more)) / (more - less) if more > less else number)
+        return step * (len(left) - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +87,13 @@ def decide_windows(
     watermark_ms: int | None,
     seen_us: int | None,
     waited_s: tuple[float | None, float | None],
-    drop_probability: float,
+    keep_share: float,
     seed: int,
 ) -> WindowDecision:
     """Return what a batch is told, given what the one before it was told.
 
     :param seen_us: the latest event time that a finished batch has reported
+    :param keep_share: the share of the work that fits
     :param waited_s: how long the rows of the batch before and of this one have been gathered
     """
     if not watermark_ms:
@@ -102,7 +119,7 @@ def decide_windows(
             drops.decide(seen, seen, 0.0)
         decided = seen
     if until > decided:
-        p = min(drop_probability, drops.config.most) if ours else 0.0
+        p = spec.drop_probability(keep_share) if ours else 0.0
         bits += "".join("1" if kept else "0" for kept in drops.decide(decided, until, p))
         decided = until
     first = max(decided - len(bits), open_from)

@@ -6,8 +6,8 @@ The plan that is added, all of it native::
          -> F.window -> filter: the window is allowed -> the user's groupBy("window", ...)
 
 The control row carries, for the granules and the windows that are open now, how many allowed windows contain a
-granule and which windows are allowed (needs.py). What lies outside of these ranges is kept: it is late, and Spark
-drops it, or it is later than anything that has been decided.
+granule and which windows are allowed (core/windows/needs.py). What lies outside of these ranges is kept: it is
+late, and Spark drops it, or it is later than anything that has been decided.
 """
 
 from __future__ import annotations
@@ -19,11 +19,19 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from spillway.core.windows import Arrangement, Level
+from spillway.core.windows import Arrangement, Level, Window
+from spillway.core.windows.needs import (
+    Kept,
+    allowed,
+    granule_of,
+    inner_of,
+    open_windows,
+    shares_left,
+    span_of,
+)
 from spillway.errors import SpillwayError, invalid, unknown
 from spillway.spark.columns import require_stream, resolve
 from spillway.spark.decide import BatchDecision
-from spillway.spark.needs import Kept, allowed, granule_of, inner_of, open_windows, span_of
 from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
 from spillway.spark.window_decide import WindowSpec
 
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
 MARK = "spillway.window"
 _WATERMARK = "spark.watermarkDelayMs"
 _MOST_GRANULES = 200_000
+_LARGEST_INT = 2**31 - 1
 WINDOWS = (
     f"{PREFIX}first_granule bigint not null, {PREFIX}open array<int> not null, {PREFIX}first_window bigint not null, "
     f"{PREFIX}allowed array<boolean> not null, {PREFIX}note string"
@@ -134,6 +143,7 @@ class WindowPlan:
             span_us=span,
             delay_ms=delay_ms,
             max_gap=gap,
+            shares_left=shares_left(arrangement, chosen, gap),
         )
         moment = (T.TimestampType, T.TimestampNTZType)
         measured = arrival if len(path) == 1 else None
@@ -161,30 +171,36 @@ class WindowPlan:
         window = self.level.window
         df = self.df.crossJoin(F.broadcast(frame))
         micros = F.unix_micros(self.time)
-        per_row = max(window.size // window.slide, 1)
+        all_of_them = _windows_of(micros, window)
         granule = _floor(micros, control.granule) - F.col(f"{PREFIX}first_granule")
-        opened = F.coalesce(F.get(f"{PREFIX}open", granule.try_cast("int")), F.lit(per_row))
+        opened = F.coalesce(_look_up(f"{PREFIX}open", granule), all_of_them)
         df = df.select("*", opened.alias(f"{PREFIX}opened"), self.time.alias(f"{PREFIX}time"))
+        overlapping = window.size > window.slide
+        df = df.drop(f"{PREFIX}open", *[] if overlapping else [f"{PREFIX}allowed"])  # before rows are copied
         if observation is not None:
-            df = df.observe(observation, *self._metrics(per_row, enforce=enforce))
+            df = df.observe(observation, *self._metrics(enforce=enforce))
         if enforce:
             df = df.where(F.col(f"{PREFIX}opened") > 0)
         if "window" in df.columns:
             df = df.drop("window")
         length, step = f"{window.size} microseconds", f"{window.slide} microseconds"
         df = df.withColumn("window", F.window(f"{PREFIX}time", length, step))
-        if enforce:
+        if enforce and overlapping:  # else a row has one window, and is here only if that one is allowed
             number = _floor(F.unix_micros("window.start"), window.slide) - F.col(f"{PREFIX}first_window")
-            df = df.where(F.coalesce(F.get(f"{PREFIX}allowed", number.try_cast("int")), F.lit(True)))
+            df = df.where(F.coalesce(_look_up(f"{PREFIX}allowed", number), F.lit(True)))
         df = df.drop(*[name for name in df.columns if name.startswith(PREFIX)])
         kept = dict(df.schema["window"].metadata)
         return df.withMetadata("window", {**kept, MARK: _key(self.arrangement, self.path)})
 
-    def _metrics(self, per_row: int, *, enforce: bool) -> list[Column]:
-        opened = F.col(f"{PREFIX}opened")
+    def _metrics(self, *, enforce: bool) -> list[Column]:
+        """Return what is counted; a row that has a part in two of its three windows is kept by two thirds."""
+        opened, window = F.col(f"{PREFIX}opened"), self.level.window
+        part = (
+            opened if window.size == window.slide else opened / _windows_of(F.unix_micros(self.time), window)
+        )
         metrics = [
             F.count(F.lit(1)).alias("arrived"),
-            (F.sum(opened) / per_row).alias("kept"),
+            F.sum(part).alias("kept"),
             F.count_if(opened > 0).alias("passed"),
             F.max(F.unix_micros(f"{PREFIX}time")).alias("latest_us"),
             F.max(f"{PREFIX}note").alias("note"),
@@ -244,6 +260,23 @@ def _key(arrangement: Arrangement, path: tuple[int, ...]) -> str:
     return f"{arrangement!r} at {path}"
 
 
+def _windows_of(micros: Column, window: Window) -> Column:
+    """Return how many windows contain a time."""
+    if window.size % window.slide == 0:
+        return F.lit(window.size // window.slide)
+    return (_floor(micros, window.slide) - _floor(micros - window.size, window.slide)).cast("int")
+
+
 def _floor(micros: Column, step: int) -> Column:
     """Return ⌊micros / step⌋, in whole numbers also before 1970."""
     return ((micros - F.pmod(micros, F.lit(step))) / F.lit(step)).cast("bigint")
+
+
+def _look_up(array: str, index: Column) -> Column:
+    """Return the element of that index, null outside of the array.
+
+    An index that is no int is moved to the nearest one, which is outside too: ``try_cast`` would do, but throws and
+    catches an exception for every such row, 4 µs each.
+    """
+    nearest = F.least(F.greatest(index, F.lit(-1)), F.lit(_LARGEST_INT))
+    return F.get(array, nearest.cast("int"))

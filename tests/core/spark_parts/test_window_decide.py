@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from spillway.spark.window_decide import WindowDecision, WindowSpec, decide_windows
 
 SECOND = 1_000_000
-SPEC = WindowSpec(slide_us=SECOND, inner_us=0, span_us=2 * SECOND, delay_ms=3000, max_gap=4)
+SPEC = WindowSpec(
+    slide_us=SECOND, inner_us=0, span_us=2 * SECOND, delay_ms=3000, max_gap=4, shares_left=(1.0, 0.2)
+)
 
 
 def is_kept(told: WindowDecision, number: int) -> bool:
@@ -22,7 +24,7 @@ def after(latest_us: int, before: WindowDecision, p: float = 0.6, **more: object
         "watermark_ms": latest_us // 1000 - SPEC.delay_ms,
         "seen_us": latest_us,
         "waited_s": (1.0, 1.0),
-        "drop_probability": p,
+        "keep_share": 1.0 - p,
         "seed": 7,
         **more,
     }
@@ -64,7 +66,7 @@ def test_before_there_is_a_watermark_nothing_is_dropped() -> None:
             watermark_ms=None,
             seen_us=None,
             waited_s=(None, None),
-            drop_probability=0.9,
+            keep_share=0.1,
             seed=1,
         )
         == WindowDecision()

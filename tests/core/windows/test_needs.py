@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spillway.core.windows import Arrangement, Level, sliding, tumbling
-from spillway.spark.needs import Kept, allowed, granule_of, inner_of, open_windows, span_of
+from spillway.core.windows.needs import (
+    STEPS,
+    Kept,
+    allowed,
+    granule_of,
+    inner_of,
+    open_windows,
+    shares_left,
+    span_of,
+)
 
 
 @st.composite
@@ -74,3 +83,23 @@ def test_lengths_of_a_nested_arrangement() -> None:
     assert granule_of(nested) == 5 * minute
     assert span_of(nested) == 65 * minute
     assert inner_of(nested) == 5 * minute
+
+
+def test_an_inner_window_is_needed_as_long_as_one_of_the_outer_ones_is() -> None:
+    """With gaps of three of twelve overlapping windows nothing can go; with gaps of forty most of it can."""
+    nested = tumbling("5 minutes") >> sliding("1 hour", "5 minutes")
+    (inner,) = nested.levels()
+    assert shares_left(nested, inner, 3) == (1.0,) * (STEPS + 1)
+    shares = shares_left(nested, inner, 40)
+    assert shares[0] == 1.0
+    assert list(shares) == sorted(shares, reverse=True)
+    # of 41 windows in a row one is left, which needs 12 of the 41 inner ones
+    assert abs(shares[-1] - 12 / 41) < 0.02
+
+
+def test_before_one_aggregate_what_is_left_is_what_is_not_dropped() -> None:
+    window = sliding("10 seconds", "2 seconds")
+    shares = shares_left(window, window.levels()[0], 3)
+    assert shares[0] == 1.0
+    assert shares[-1] == 0.25
+    assert shares[STEPS // 3] == 1.0 - 0.75 * (STEPS // 3) / STEPS

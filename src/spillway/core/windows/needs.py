@@ -1,4 +1,7 @@
-"""Which rows and which windows are needed, given the windows of the drop that are kept.
+"""Which rows and which windows are needed, given the windows of the drop that are kept: exactly, for whole ranges.
+
+:mod:`~spillway.core.windows.reach` answers the same question for one window of the drop at a time, as the paper does:
+with one interval, which is an upper bound. Here decisions are at hand, and answers are looked up by a plan.
 
 On Spark the result of a window [s, s + ω) has the time s + ω - 1 µs (``window_time``), so in a pipeline an inner
 window is needed if a needed window below contains its last microsecond:
@@ -9,8 +12,12 @@ window is needed if a needed window below contains its last microsecond:
 
 All sizes and slides are multiples of one granule, their greatest common divisor, so a question about t has the
 same answer everywhere in [j g, (j + 1) g). The answers are worked out for whole ranges of granules and windows, and
-the plan only looks them up. They are exact: no row is kept that no window needs, unlike with the paper's drop
-window, whose size is an upper bound.
+the plan only looks them up. No row is kept that no window needs.
+
+**What is left of the work.** Each row has a part in every window that contains it. If a share p of the drop's windows
+goes, a share 1 - p of these parts is left where the drop stands right before a leaf. Above one, less goes: an inner
+window is needed as long as any of the outer ones that read it is. :func:`shares_left` counts that along actual
+decisions, for p from 0 to the most that the bound on gaps allows.
 """
 
 from __future__ import annotations
@@ -21,10 +28,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spillway.core.windows import Arrangement, Level
+from spillway.core.windows.arrangement import Arrangement, Level
+from spillway.core.windows.decisions import DropConfig
 
 Bools = NDArray[np.bool_]
 Counts = NDArray[np.int32]
+
+STEPS = 32
+_MOST_COUNTED = 400_000  # granules
+_MOST_DECIDED = 4_000  # windows of the drop
 
 
 @dataclass(frozen=True)
@@ -86,3 +98,34 @@ def open_windows(level: Level, first: int, count: int, granule: int, kept: Kept)
     np.add.at(changes, np.clip(starts, 0, count), 1)
     np.add.at(changes, np.clip(starts + size, 0, count), -1)
     return np.cumsum(changes[:-1], dtype=np.int32)
+
+
+def shares_left(arrangement: Arrangement, level: Level, max_gap: int) -> tuple[float, ...]:
+    """Return the share of an aggregate's work that is left for p = 0, ... in :data:`STEPS` steps up to the most.
+
+    >>> from spillway.core.windows import sliding, tumbling
+    >>> def half(of: Arrangement, max_gap: int) -> float:
+    ...     return round(shares_left(of, of.levels()[0], max_gap)[STEPS // 2], 2)
+    >>> half(sliding("1 hour", "5 minutes"), 11), half(tumbling("5 minutes") >> tumbling("1 hour"), 11)
+    (0.54, 0.54)
+    >>> half(tumbling("5 minutes") >> sliding("1 hour", "5 minutes"), 11)
+    1.0
+    """
+    config = DropConfig(max_gap=max_gap)
+    wanted = np.linspace(0.0, config.most, STEPS + 1)
+    if not level.below:
+        return tuple(float(1.0 - p) for p in wanted)
+    _, slide = arrangement.drop_units()
+    granule = granule_of(arrangement)
+    decided = max(50 * max_gap, min(_MOST_DECIDED, _MOST_COUNTED * granule // slide))
+    margin = span_of(arrangement)
+    first = -(-margin // level.window.slide)
+    count = max(1, (decided * slide - 2 * margin) // level.window.slide)
+    gone, left = [], []
+    for p in wanted:
+        kept = config.build().decide(0, decided, float(p))
+        bits = "".join("1" if each else "0" for each in kept)
+        gone.append(1.0 - sum(kept) / decided)
+        left.append(float(allowed(level, first, count, granule, Kept(slide, 0, bits)).mean()))
+    smooth = np.minimum.accumulate(np.interp(wanted, np.maximum.accumulate(gone), left))
+    return tuple(float(share) for share in smooth)
