@@ -1,0 +1,206 @@
+"""How many rows each group gets: proportional (the paper), equal, or by how much its values vary (ours).
+
+Given the sizes N_g of G groups and a budget of n rows, :func:`allocate` gives each group n_g of them with Σ n_g = n
+and a_g <= n_g <= N_g, where a_g = min(``at_least``, N_g): no group is lost, and a group too rare is kept whole.
+
+    proportional   n_g = clip(θ N_g, a_g, N_g)                  the same rate for all but the rarest (Section VI-C2)
+    equal          n_g = clip(θ, a_g, N_g)                      what small groups leave is divided among the others
+    variance       minimise Σ_g c_g √(1/n_g - 1/N_g)            the expected relative errors of the groups' means
+
+with θ such that the budget is met. c_g = σ_g / |μ_g| is the variation of the values in group g, and
+√(1/n - 1/N) is how the error of a mean falls with the rows drawn without replacement.
+
+**The variance rule.** Far below N_g the optimum is n_g ∝ c_g^(2/3), since a row more takes c_g / (2 n_g^(3/2))
+off the error. In x = n_g / N_g the term is √((1 - x) / x), which bends the wrong way near x = 1: the last rows of a
+group, which make it exact, are worth most. Its convex hull follows the curve up to x = 1/2 and is straight from
+there, so at a price λ a row
+
+    2 c_g / N_g^(3/2) >= λ     the group is kept whole
+    otherwise                  x^(3/2) √(1 - x) = c_g / (2 λ N_g^(3/2)),  x <= 1/2
+
+and the price is found by bisection. A group is thus sampled at half or less, or not at all.
+
+**Whole rows.** Parts of rows are given to the largest remainders. Ties go by ``order``, a hash of the group: no
+group is preferred for its place in the table.
+
+**Small budgets.** If the budget is below Σ a_g, ``exceed`` decides. With True every group keeps its a_g rows, which
+is more than the budget. With False the budget holds: a falls to what it allows, and if that is less than a row
+a group, n groups chosen by ``order`` keep one row each. All are as likely, so the ``chance`` of a group, n / G, goes
+into the weights and totals stay unbiased. ``reason`` says which of these happened.
+
+==========  ==========================================
+symbol      meaning
+==========  ==========================================
+N_g, n_g    rows of group g: arrived, kept
+n           ``budget``
+a           ``at_least``
+c_g         ``variation``: σ_g / |μ_g|
+==========  ==========================================
+
+>>> sizes = np.array([900, 90, 9, 1])
+>>> allocate(sizes, 20, rule="proportional").rows
+array([16,  2,  1,  1])
+>>> allocate(sizes, 20, rule="equal").rows
+array([7, 6, 6, 1])
+>>> allocate(sizes, 20, rule="variance", variation=np.array([0.1, 0.8, 0.1, 0.0])).rows
+array([ 3, 13,  3,  1])
+>>> allocate(sizes, 3, rule="equal", exceed=False).reason
+'3 rows are less than one for each of 4 groups: 3 groups keep one row, 1 is missing.'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from spillway.core.groups.strata import Floats, Ints
+from spillway.errors import invalid, unknown
+
+Rule = Literal["proportional", "equal", "variance"]
+RULES: tuple[str, ...] = get_args(Rule)
+
+_STEPS = 80  # halvings of the price: beyond the precision of a float
+_HALF = np.linspace(0.0, 0.5, 4097)
+_CURVE = _HALF**1.5 * np.sqrt(1.0 - _HALF)
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """The rows of each group, the chance that a group has rows at all, and how the budget was met, in words."""
+
+    rows: Ints
+    budget: int
+    reason: str
+    chance: float = 1.0
+
+    @property
+    def missing(self) -> int:
+        """How many groups have no rows."""
+        return int(np.count_nonzero(self.rows == 0))
+
+
+def allocate(
+    sizes: Ints,
+    budget: int,
+    *,
+    rule: Rule = "variance",
+    variation: Floats | None = None,
+    at_least: int = 1,
+    exceed: bool = True,
+    order: Ints | None = None,
+) -> Allocation:
+    """Divide a budget of rows among groups; without a ``variation`` the variance rule is equal."""
+    sizes, order = _checked(sizes, budget, rule, variation, at_least, order)
+    groups, arrived = len(sizes), int(sizes.sum())
+    if budget >= arrived:
+        return Allocation(sizes, budget, f"all {arrived} rows fit into the budget.")
+    least = np.minimum(sizes, at_least)
+    if least.sum() > budget:
+        if exceed:
+            rows = f"{int(least.sum())} rows instead of {budget} give each of {groups} groups "
+            return Allocation(least, budget, f"{rows}{at_least} (all of it where it has fewer).")
+        if budget < groups:
+            return _some(groups, budget, order)
+        at_least = int(np.searchsorted(_needed(sizes, at_least), budget, side="right"))
+        least = np.minimum(sizes, at_least)
+    shares = _shares(rule, sizes, variation, least, budget)
+    whole = _whole(shares, least, sizes, budget, order)
+    kept = int(np.count_nonzero(whole == sizes))
+    reason = (
+        f"{budget} of {arrived} rows, {rule}, at least {at_least} a group; {kept} of {groups} groups whole."
+    )
+    return Allocation(whole, budget, reason)
+
+
+def _checked(
+    sizes: Ints, budget: int, rule: str, variation: Floats | None, at_least: int, order: Ints | None
+) -> tuple[Ints, Ints]:
+    if rule not in RULES:
+        raise unknown("rule", rule, RULES)
+    for name, value in (("budget", budget), ("at_least", at_least)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+            raise invalid(name, value, "a whole number >= 0")
+    sizes = np.asarray(sizes, dtype=np.int64)
+    if sizes.ndim != 1 or (sizes < 1).any():
+        raise invalid("sizes", sizes, "one number of rows >= 1 for each group")
+    if variation is not None and (
+        np.shape(variation) != sizes.shape or not (np.isfinite(variation) & (variation >= 0)).all()
+    ):
+        raise invalid("variation", variation, "one finite number >= 0 for each group")
+    return sizes, np.arange(len(sizes)) if order is None else order
+
+
+def _needed(sizes: Ints, at_least: int) -> Ints:
+    """Return how many rows a floor of 1, 2, ... up to ``at_least`` takes."""
+    up_to = np.bincount(np.minimum(sizes, at_least), minlength=at_least + 1)
+    reaching = len(sizes) - np.cumsum(up_to)[:at_least]  # groups of more than 0, 1, ... rows
+    return np.cumsum(reaching)
+
+
+def _some(groups: int, budget: int, order: Ints) -> Allocation:
+    rows = np.zeros(groups, dtype=np.int64)
+    rows[np.argsort(order, kind="stable")[:budget]] = 1
+    missing = groups - budget
+    verb = "is" if missing == 1 else "are"
+    reason = f"{budget} rows are less than one for each of {groups} groups: "
+    reason += f"{budget} groups keep one row, {missing} {verb} missing."
+    return Allocation(rows, budget, reason, chance=budget / groups)
+
+
+def _shares(rule: str, sizes: Ints, variation: Floats | None, least: Ints, budget: int) -> Floats:
+    """Return each group's rows as real numbers, the budget met up to rounding."""
+    N, a = sizes.astype(np.float64), least.astype(np.float64)
+    if rule == "variance" and variation is not None and np.any(variation):
+        return _by_variance(N, a, np.asarray(variation, dtype=np.float64), budget)
+    scale = N if rule == "proportional" else np.ones_like(N)
+    return _met(lambda theta: np.clip(theta * scale, a, N), budget, high=float(N.max()))[0]
+
+
+def _by_variance(N: Floats, a: Floats, c: Floats, n: int) -> Floats:
+    """Return the optimum of the variance rule."""
+    worth = 2.0 * c / N**1.5
+
+    def at(theta: float) -> Floats:
+        q = worth * theta / 4.0  # c / (2 λ N^1.5) with θ = 1 / λ: at 1/4 the curve ends, x = 1/2
+        return np.clip(np.where(q >= 0.25, N, np.interp(q, _CURVE, _HALF) * N), a, N)
+
+    below, above = _met(at, n, high=float(1.0 / worth[worth > 0.0].min()))
+    # Groups that become whole at one and the same price may not all fit: the smallest first, as many as do.
+    jump = np.flatnonzero((above >= N) & (below < N))
+    jump = jump[np.argsort(N[jump] - below[jump], kind="stable")]
+    fits = np.cumsum(N[jump] - below[jump]) <= n - below.sum()
+    below[jump[fits]] = N[jump[fits]]
+    return _grown(below, N, n)
+
+
+def _grown(shares: Floats, N: Floats, n: int) -> Floats:
+    """Use up the budget: scale the groups that are not whole, none beyond its size."""
+    base = np.maximum(shares, 1e-6)
+    return _met(lambda theta: np.clip(base * (1.0 + theta), shares, N), n, high=float((N / base).max()))[0]
+
+
+def _met(at: Callable[[float], Floats], budget: int, *, high: float) -> tuple[Floats, Floats]:
+    """Return the divisions just within the budget and just beyond it, by bisection on θ."""
+    low = 0.0
+    if at(high).sum() <= budget:
+        return at(high), at(high)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if at(middle).sum() <= budget else (low, middle)
+    return at(low), at(high)
+
+
+def _whole(shares: Floats, least: Ints, sizes: Ints, budget: int, order: Ints) -> Ints:
+    """Round to whole rows: the largest remainders get the rows that are left."""
+    whole = np.clip(np.floor(shares + 1e-9).astype(np.int64), least, sizes)
+    left = budget - int(whole.sum())
+    while left > 0:
+        open_ = np.flatnonzero(whole < sizes)
+        ranked = open_[np.lexsort((order[open_], whole[open_] - shares[open_]))]
+        chosen = ranked[:left]
+        whole[chosen] += 1
+        left -= len(chosen)
+    return whole

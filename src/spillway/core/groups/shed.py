@@ -1,0 +1,100 @@
+"""Groups in memory: what ``Spillway.groups`` does to a stream, done to a pyarrow Table."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from spillway.core.chance import mix
+from spillway.core.groups.draw import draws
+from spillway.core.groups.rates import RULES, Allocation, Rule, allocate
+from spillway.core.groups.spread import Spread, SpreadConfig, group_keys
+from spillway.core.groups.strata import Floats, Strata, numbers_of, strata_of
+from spillway.core.groups.stratified import stratified
+from spillway.errors import invalid, unknown
+
+METADATA = b"spillway.groups"
+_PILOT = 0x9107
+
+
+def shed(
+    table: pa.Table,
+    *,
+    by: str | Sequence[str],
+    keep_ratio: float,
+    rule: Rule = "variance",
+    value: str | None = None,
+    salt: int = 0,
+    key: str | Sequence[str] | None = None,
+    weight: str = "weight",
+    at_least: int = 1,
+    exceed: bool = True,
+    spread: Spread | None = None,
+) -> pa.Table:
+    """Keep the given share of a table's rows, some of each group, and add the weight of each kept row.
+
+    - ``by`` is the column that makes the groups, or several; nulls are a group.
+    - ``rule`` says how many rows each group gets: ``"proportional"``, ``"equal"`` or ``"variance"``.
+    - ``value`` names the number whose variation the variance rule goes by; without it that rule is equal.
+    - ``key`` names what makes a row different from the others; by default all columns do.
+    - ``at_least`` is how many rows each group keeps. If that is more than ``keep_ratio`` allows, with ``exceed``
+      more rows are kept, and without it groups will be missing.
+    - ``spread`` is what is known of the groups' variation. By default it is learned from a pilot: as many rows as
+      are to be kept, drawn apart from the sample, of which only ``value`` is read.
+
+    The schema's metadata hold, under ``spillway.groups``, the numbers of rows and groups and the rule's reason.
+
+    >>> rides = pa.table({"id": range(1000), "route": ["rare" if n % 500 == 0 else "busy" for n in range(1000)]})
+    >>> kept = shed(rides, by="route", keep_ratio=0.01)
+    >>> kept.group_by("route").aggregate([("weight", "count"), ("weight", "sum")]).to_pydict()
+    {'route': ['rare', 'busy'], 'weight_count': [2, 8], 'weight_sum': [2.0, 998.0]}
+    """
+    if isinstance(keep_ratio, bool) or not 0.0 <= keep_ratio <= 1.0:
+        raise invalid("keep_ratio", keep_ratio, "a number from 0 to 1")
+    if rule not in RULES:
+        raise unknown("rule", rule, RULES)
+    if weight in table.column_names:
+        raise invalid("weight", weight, "a name that is not yet a column", hint="pass weight= another name")
+    strata = strata_of(table, by)
+    values = None if value is None else numbers_of("value", value, table)
+    order = draws(table, key, salt=salt)
+    budget = math.floor(keep_ratio * table.num_rows + 0.5)
+    ties = draws(strata.labels, None, salt=salt)
+    variation = None
+    if rule == "variance" and values is not None and len(strata):
+        if spread is None:
+            spread = _pilot(table, strata, values, key, budget, mix(salt, _PILOT))
+        variation = spread.variation(group_keys(strata.labels))
+    found = allocate(
+        strata.sizes, budget, rule=rule, variation=variation, at_least=at_least, exceed=exceed, order=ties
+    )
+    kept, weights = stratified(strata.codes, order, sizes=strata.sizes, rows=found.rows, chance=found.chance)
+    answer = table.take(pa.array(kept)).append_column(weight, pa.array(weights))
+    return answer.replace_schema_metadata({**(table.schema.metadata or {}), METADATA: _told(table, found)})
+
+
+def _pilot(
+    table: pa.Table, strata: Strata, values: Floats, key: str | Sequence[str] | None, budget: int, salt: int
+) -> Spread:
+    """Learn the groups' variation from a sample of their values that has nothing to do with the rows kept."""
+    rows = allocate(strata.sizes, budget, rule="equal", at_least=2).rows
+    kept, _ = stratified(strata.codes, draws(table, key, salt=salt), sizes=strata.sizes, rows=rows)
+    spread = SpreadConfig().build()
+    spread.learn(group_keys(strata.labels), codes=strata.codes[kept], values=values[kept])
+    return spread
+
+
+def _told(table: pa.Table, found: Allocation) -> bytes:
+    told = {
+        "rows": table.num_rows,
+        "kept_rows": int(np.sum(found.rows)),
+        "budget_rows": found.budget,
+        "groups": len(found.rows),
+        "missing_groups": found.missing,
+        "reason": found.reason,
+    }
+    return json.dumps(told).encode()

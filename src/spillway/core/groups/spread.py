@@ -1,0 +1,163 @@
+"""How much the values of each group vary, learned from rows that were processed anyway.
+
+The variance rule needs c_g = σ_g / |μ_g| of groups that are about to be sampled. Reading all rows for it would
+answer the query itself, so it comes from samples: those of earlier windows, and a pilot where there are none.
+Per group three numbers are kept, a count n, a mean m and a sum of squares S, and all samples fold into them:
+
+    n' = γ n + k        m' = m + (x̄ - m) k / n'        S' = γ S + S_x + (x̄ - m)² γ n k / n'
+
+where k, x̄ and S_x belong to the new sample and γ, the ``memory``, forgets: a window that is j windows old weighs
+γ^j. A group whose mean moves from window to window counts as one that varies.
+
+**Few rows.** One row says nothing about a variance, and two say little. So each group is drawn towards the others:
+
+    r_0  = Σ S_g / Σ (n_g - 1) m_g²                              the relative variance of all groups together
+    c_g² = (ν r_0 + S_g / M_g²) / (ν + n_g - 1)                  ν: ``prior_rows``, what the others are worth
+
+A group that was never seen has c_g² = r_0. M_g is |m_g|, but no less than its own standard error: a mean of about
+zero would otherwise claim the whole budget for a relative error that nothing can make small.
+
+**Bounded.** At most ``most_groups`` are remembered, by a 64-bit hash of their key. When there are more, those with
+the fewest remembered rows are forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from spillway.core.groups.draw import draws
+from spillway.core.groups.strata import Floats, Ints
+from spillway.errors import invalid
+
+
+def group_keys(labels: pa.Table) -> Ints:
+    """Return a 64-bit hash of each group's key, under which it is remembered."""
+    return draws(labels, None, salt=0)
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadConfig:
+    """How much of the past counts, what the other groups are worth in rows, and how many groups are remembered."""
+
+    memory: float = 0.8
+    prior_rows: float = 2.0
+    most_groups: int = 100_000
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.memory <= 1.0:
+            raise invalid("memory", self.memory, "a number from 0 to 1")
+        if not self.prior_rows > 0.0:
+            raise invalid("prior_rows", self.prior_rows, "a number > 0")
+        if self.most_groups < 1:
+            raise invalid("most_groups", self.most_groups, "a whole number >= 1")
+
+    def build(self, state: Mapping[str, Any] | None = None) -> Spread:
+        """Return what is known about groups: nothing, or what a snapshot holds."""
+        return Spread(self, state)
+
+
+class Spread:
+    """Per group a forgetful count, mean and sum of squares of processed values.
+
+    >>> spread = SpreadConfig().build()
+    >>> keys = np.array([11, 22])
+    >>> spread.learn(keys, codes=np.array([0, 0, 1, 1]), values=np.array([9.0, 11.0, 5.0, 5.0]))
+    >>> spread.variation(np.array([11, 22, 33])).round(3)
+    array([0.115, 0.082, 0.1  ])
+    """
+
+    kind = "spread"
+    version = 1
+
+    def __init__(self, config: SpreadConfig, state: Mapping[str, Any] | None = None) -> None:
+        self.config = config
+        self._keys = np.empty(0, dtype=np.int64)
+        self._counts, self._means, self._squares = (np.empty(0) for _ in range(3))
+        if state is not None:
+            self._restore(state)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def learn(self, keys: Ints, *, codes: Ints, values: Floats) -> None:
+        """Take in a sample: ``codes`` say to which of ``keys`` each value belongs. NaN is passed over."""
+        seen = ~np.isnan(values)
+        codes, values = codes[seen], values[seen]
+        k = np.bincount(codes, minlength=len(keys)).astype(np.float64)
+        mean = np.bincount(codes, values, minlength=len(keys)) / np.maximum(k, 1.0)
+        squares = np.bincount(codes, (values - mean[codes]) ** 2, minlength=len(keys))
+        self._counts *= self.config.memory
+        self._squares *= self.config.memory
+        met = k > 0
+        at = self._places(keys[met])
+        k, mean, squares = k[met], mean[met], squares[met]
+        old, step = self._counts[at], mean - self._means[at]
+        new = old + k
+        self._means[at] += step * k / new
+        self._squares[at] += squares + step**2 * old * k / new
+        self._counts[at] = new
+        self._forget()
+
+    def variation(self, keys: Ints) -> Floats:
+        """Return c_g = σ_g / |μ_g| of each group, drawn towards that of all."""
+        n, m, S = self._counts, self._means, self._squares
+        M2 = np.maximum(m**2, S / np.maximum(n, 1.0) ** 2)
+        known = (n > 1.0) & (M2 > 0.0)
+        dof = np.where(known, n - 1.0, 0.0)
+        relative = np.divide(S, M2, out=np.zeros_like(S), where=known)
+        r0 = float(relative.sum() / dof.sum()) if dof.sum() > 0.0 else 1.0
+        nu = self.config.prior_rows
+        own = (nu * r0 + relative) / (nu + dof)
+        found = np.full(len(keys), r0)
+        at, hit = self._find(keys)
+        found[hit] = own[at[hit]]
+        answer: Floats = np.sqrt(found)
+        return answer
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as a JSON-ready dict, from which ``build(state)`` goes on exactly."""
+        arrays = {name: getattr(self, f"_{name}").tolist() for name in _FIELDS}
+        return {"kind": self.kind, "version": self.version, **arrays}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        for name, value in (("kind", self.kind), ("version", self.version)):
+            if state.get(name) != value:
+                raise invalid(f"state.{name}", state.get(name), repr(value), hint="start without a state")
+        found = {name: np.asarray(state.get(name, ())) for name in _FIELDS}
+        sizes = {len(array) for array in found.values()}
+        if len(sizes) != 1 or sizes.pop() > self.config.most_groups:
+            raise invalid("state", "of other lengths", "one number a group", hint="start without a state")
+        self._keys = found["keys"].astype(np.int64)
+        self._counts, self._means, self._squares = (found[name].astype(np.float64) for name in _FIELDS[1:])
+
+    def _find(self, keys: Ints) -> tuple[Ints, Any]:
+        at = np.searchsorted(self._keys, keys)
+        hit = at < len(self._keys)
+        hit[hit] = self._keys[at[hit]] == keys[hit]
+        return at, hit
+
+    def _places(self, keys: Ints) -> Ints:
+        """Return where each group is remembered, making room for new ones."""
+        _, hit = self._find(keys)
+        merged = np.concatenate([self._keys, keys[~hit]])
+        order = np.argsort(merged, kind="stable")
+        self._keys = merged[order]
+        for name in _FIELDS[1:]:
+            fresh = np.zeros(len(merged) - len(getattr(self, f"_{name}")))
+            setattr(self, f"_{name}", np.concatenate([getattr(self, f"_{name}"), fresh])[order])
+        return self._find(keys)[0]
+
+    def _forget(self) -> None:
+        if len(self) > self.config.most_groups:
+            most = np.argsort(-self._counts, kind="stable")[: self.config.most_groups]
+            most.sort()
+            for name in _FIELDS:
+                setattr(self, f"_{name}", getattr(self, f"_{name}")[most])
+
+
+_FIELDS = ("keys", "counts", "means", "squares")
