@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from spillway.core.chance import mix
+from spillway.core.groups.checks import budget_of, require_new
 from spillway.core.groups.draw import draws
 from spillway.core.groups.rates import RULES, Allocation, Rule, allocate
 from spillway.core.groups.spread import Spread, SpreadConfig, group_keys
 from spillway.core.groups.strata import Floats, Strata, numbers_of, strata_of
 from spillway.core.groups.stratified import stratified
-from spillway.errors import invalid, unknown
+from spillway.errors import unknown
 
 METADATA = b"spillway.groups"
 _PILOT = 0x9107
@@ -53,16 +53,13 @@ def shed(
     >>> kept.group_by("route").aggregate([("weight", "count"), ("weight", "sum")]).to_pydict()
     {'route': ['rare', 'busy'], 'weight_count': [2, 8], 'weight_sum': [2.0, 998.0]}
     """
-    if isinstance(keep_ratio, bool) or not 0.0 <= keep_ratio <= 1.0:
-        raise invalid("keep_ratio", keep_ratio, "a number from 0 to 1")
+    budget = budget_of(keep_ratio, table.num_rows)
     if rule not in RULES:
         raise unknown("rule", rule, RULES)
-    if weight in table.column_names:
-        raise invalid("weight", weight, "a name that is not yet a column", hint="pass weight= another name")
+    require_new("weight", weight, table)
     strata = strata_of(table, by)
     values = None if value is None else numbers_of("value", value, table)
     order = draws(table, key, salt=salt)
-    budget = math.floor(keep_ratio * table.num_rows + 0.5)
     ties = draws(strata.labels, None, salt=salt)
     variation = None
     if rule == "variance" and values is not None and len(strata):

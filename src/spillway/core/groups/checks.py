@@ -1,0 +1,34 @@
+"""What every way of shedding a table checks before it begins."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyarrow as pa
+
+from spillway.errors import invalid
+
+
+def require_ratio(name: str, value: Any) -> float:
+    """Return a share, or raise."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
+        raise invalid(name, value, "a number from 0 to 1")
+    return float(value)
+
+
+def budget_of(keep_ratio: Any, rows: int) -> int:
+    """Return how many of so many rows a share is, to the nearest.
+
+    >>> budget_of(0.02, 1225), budget_of(0.5, 1)
+    (25, 1)
+    """
+    return math.floor(require_ratio("keep_ratio", keep_ratio) * rows + 0.5)
+
+
+def require_new(field: str, name: Any, table: pa.Table) -> None:
+    """Raise if a column that is to be added is there already, or its name is no name."""
+    if not isinstance(name, str) or not name:
+        raise invalid(field, name, "the name of a column")
+    if name in table.column_names:
+        raise invalid(field, name, "a name that is not yet a column", hint=f"pass {field}= another name")
