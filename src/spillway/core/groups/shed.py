@@ -11,14 +11,14 @@ import pyarrow as pa
 from spillway.core.chance import mix
 from spillway.core.groups.checks import budget_of, require_new
 from spillway.core.groups.draw import draws
+from spillway.core.groups.pilot import PILOT, pilot
 from spillway.core.groups.rates import RULES, Allocation, Rule, allocate
 from spillway.core.groups.spread import Spread, SpreadConfig, group_keys
-from spillway.core.groups.strata import Floats, Strata, numbers_of, strata_of
+from spillway.core.groups.strata import numbers_of, strata_of
 from spillway.core.groups.stratified import stratified
 from spillway.errors import unknown
 
-METADATA = b"spillway.groups"
-_PILOT = 0x9107
+METADATA = b"spillway.groups"  # the key of a schema's metadata that holds, as JSON, what was done
 
 
 def shed(
@@ -61,28 +61,20 @@ def shed(
     values = None if value is None else numbers_of("value", value, table)
     order = draws(table, key, salt=salt)
     ties = draws(strata.labels, None, salt=salt)
-    variation = None
+    keys, variation = group_keys(strata.labels), None
     if rule == "variance" and values is not None and len(strata):
         if spread is None:
-            spread = _pilot(table, strata, values, key, budget, mix(salt, _PILOT))
-        variation = spread.variation(group_keys(strata.labels))
+            spread = SpreadConfig().build()
+            coins = draws(table, key, salt=mix(salt, PILOT))
+            at = pilot(strata.codes, coins, sizes=strata.sizes, budget=budget)
+            spread.learn(keys, codes=strata.codes[at], values=values[at])
+        variation = spread.variation(keys)
     found = allocate(
         strata.sizes, budget, rule=rule, variation=variation, at_least=at_least, exceed=exceed, order=ties
     )
     kept, weights = stratified(strata.codes, order, sizes=strata.sizes, rows=found.rows, chance=found.chance)
     answer = table.take(pa.array(kept)).append_column(weight, pa.array(weights))
     return answer.replace_schema_metadata({**(table.schema.metadata or {}), METADATA: _told(table, found)})
-
-
-def _pilot(
-    table: pa.Table, strata: Strata, values: Floats, key: str | Sequence[str] | None, budget: int, salt: int
-) -> Spread:
-    """Learn the groups' variation from a sample of their values that has nothing to do with the rows kept."""
-    rows = allocate(strata.sizes, budget, rule="equal", at_least=2).rows
-    kept, _ = stratified(strata.codes, draws(table, key, salt=salt), sizes=strata.sizes, rows=rows)
-    spread = SpreadConfig().build()
-    spread.learn(group_keys(strata.labels), codes=strata.codes[kept], values=values[kept])
-    return spread
 
 
 def _told(table: pa.Table, found: Allocation) -> bytes:

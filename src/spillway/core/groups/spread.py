@@ -86,6 +86,13 @@ class Spread:
     def __len__(self) -> int:
         return len(self._keys)
 
+    def copy(self) -> Spread:
+        """Return one that knows the same and can learn without this one."""
+        twin = Spread(self.config)
+        for name in _FIELDS:
+            setattr(twin, f"_{name}", getattr(self, f"_{name}").copy())
+        return twin
+
     def learn(self, keys: Ints, *, codes: Ints, values: Floats) -> None:
         """Take in a sample: ``codes`` say to which of ``keys`` each value belongs. NaN is passed over."""
         seen = ~np.isnan(values)
@@ -119,6 +126,19 @@ class Spread:
         at, hit = self._find(keys)
         found[hit] = c[at[hit]]
         return found
+
+    def deviation(self, keys: Ints, *, rows: Floats, means: Floats) -> Floats | None:
+        """Return σ_g = c_g |μ_g|, or None if nothing is known yet; ``rows`` and ``means`` are of the sample at hand.
+
+        μ_g is the mean of what is remembered and the sample together: that of one small row alone would promise a
+        small deviation.
+        """
+        if not (self._counts > 1.0).any():
+            return None
+        n, m = np.zeros(len(keys)), np.zeros(len(keys))
+        at, hit = self._find(keys)
+        n[hit], m[hit] = self._counts[at[hit]], self._means[at[hit]]
+        return self.variation(keys) * np.abs((n * m + rows * means) / np.maximum(n + rows, 1e-300))
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as a JSON-ready dict, from which ``build(state)`` goes on exactly."""

@@ -1,0 +1,83 @@
+"""Estimates of groups from a table of kept rows: one row a group with a value and its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from spillway.core.groups.aggregates import Aggregate, Ratio, answer, require_aggregate
+from spillway.core.groups.intervals import LEARNED_ROWS, Design, Estimates, Prior, Sampled, count, pooled
+from spillway.core.groups.spread import Spread, group_keys
+from spillway.core.groups.strata import Floats, Ints, numbers_of, strata_of
+from spillway.errors import SpillwayError, unknown
+
+
+def estimate(
+    table: pa.Table,
+    *,
+    by: str | Sequence[str],
+    aggregate: Aggregate = "mean",
+    value: str | None = None,
+    weight: str = "weight",
+    level: float = 0.95,
+    design: Design = "fixed",
+    spread: Spread | None = None,
+) -> pa.Table:
+    """Return ``value``, ``low`` and ``high`` of each group, with ``rows`` it stands for and rows ``sampled``.
+
+    ``table`` is what shedding kept, with its weights. ``spread`` is what is known of the groups' variation from other
+    rows, such as a pilot; without it, groups of few rows learn from the other groups of the sample.
+
+    >>> from spillway.core.groups import shed
+    >>> n = np.arange(2000)
+    >>> rides = pa.table({"id": n, "route": n % 2, "fare": n % 7})
+    >>> kept = shed(rides, by="route", keep_ratio=0.05, value="fare")
+    >>> for row in estimate(kept, by="route", value="fare").to_pylist():
+    ...     print(row["route"], row["low"] < 3.0 < row["high"], row["rows"], row["sampled"])
+    1 True 1000.0 47
+    0 True 1000.0 53
+    """
+    if weight not in table.column_names:
+        raise SpillwayError(
+            f"weight = {weight!r} is not a column: rows without weights cannot be estimated from.",
+            hint="shed first, or name the column of weights",
+        ) from unknown("weight", weight, table.column_names)
+    require_aggregate(aggregate, value)
+    strata = strata_of(table, by)
+    weights = numbers_of("weight", weight, table)
+    sampled = Sampled(strata.codes, weights, len(strata), level, design)
+    values = None if value is None else numbers_of("value", value, table)
+    others = numbers_of("to", aggregate.to, table) if isinstance(aggregate, Ratio) else None
+    prior = None if values is None else prior_of(sampled, values, group_keys(strata.labels), spread)
+    found = answer(aggregate, sampled, values, others=others, prior=prior)
+    return answered(strata.labels, found, count(sampled).value, strata.sizes)
+
+
+def prior_of(sampled: Sampled, values: Floats, keys: Ints, spread: Spread | None) -> Prior:
+    """Return what deviation each group is expected to have, from earlier rows or from the sample itself."""
+    if spread is not None:
+        there = ~np.isnan(values)
+        codes = sampled.codes[there]
+        n = np.bincount(codes, minlength=sampled.groups).astype(np.float64)
+        m = np.bincount(codes, values[there], minlength=sampled.groups) / np.maximum(n, 1.0)
+        if (deviation := spread.deviation(keys, rows=n, means=m)) is not None:
+            return Prior(deviation, LEARNED_ROWS)
+    return pooled(sampled, values)
+
+
+def answered(labels: pa.Table, found: Estimates, rows: Floats | Ints, sampled: Ints) -> pa.Table:
+    """Return groups and their estimates as a table; a value that is not known is null."""
+    columns = {"value": found.value, "low": found.low, "high": found.high}
+    for name, numbers in columns.items():
+        labels = _added(labels, name, pa.array(numbers, from_pandas=True))
+    return _added(_added(labels, "rows", pa.array(rows)), "sampled", pa.array(sampled))
+
+
+def _added(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
+    if name in table.column_names:
+        raise SpillwayError(
+            f"by has a column {name!r}, which is also a column of the answer.", hint="rename it before"
+        )
+    return table.append_column(name, column)

@@ -1,0 +1,219 @@
+"""Estimates of groups from a sample with weights, and how wrong they may be: count, sum, mean, ratio, quantile.
+
+A kept row of weight w stands for w rows. With sums over the kept rows of a group,
+
+    count      N̂ = Σ w                      e = 1 (0 if n_g was fixed: then N̂ is N exactly)
+    sum        Ŷ = Σ w y                    e = y (y - ȳ)
+    mean       ȳ = Σ w y / Σ w              e = (y - ȳ) / N̂
+    ratio      R = Σ w y / Σ w x            e = (y - R x) / Σ w x
+    quantile   the least q with F(q) >= p   e = √(p (1 - p)) / N̂, an interval of p turned into one of q
+
+and the variance of each is estimated by
+
+    V = A s²,   A = Σ w (w - 1),   s² = Σ w (w - 1) e² / A · n / (n - 1)
+
+A holds the finite-population correction: with weights N/n it is N² (1/n - 1/N), and rows of weight 1 add nothing. So
+where nothing was shed the interval has no width. It reaches t √V to both sides, with Student's t for n - 1 degrees
+of freedom, n being the rows of a weight above 1. Weights that are products (chained shedding) need no other formula.
+
+**Few rows.** n = 1 gives no variance at all, and a few rows that happen to be equal give one of zero. Therefore a
+``Prior`` may say what deviation σ_0 a group is expected to have, worth ν rows:
+
+    s² := (ν σ_0² + (n - 1) s²) / (ν + n - 1),      n - 1 + ν degrees of freedom
+
+σ_0 comes from what is known of earlier windows (:meth:`Spread.deviation`, ν = 5), or else from the same sample, all
+groups together (:func:`pooled`, ν = 2). Both were chosen by how many intervals contained the truth on recorded data.
+
+**Designs.** ``"fixed"``: n_g rows of N_g were drawn. ``"independent"``: each row was kept by a coin of its own, so N̂
+and Ŷ vary with the number of rows too, and are not centred. Mean, ratio and quantile are the same in both.
+
+An interval without any knowledge, of one row and without a prior, is (-inf, inf).
+
+>>> sampled = Sampled(codes=np.array([0, 0, 0, 1]), weights=np.array([4.0, 4.0, 4.0, 1.0]), groups=2)
+>>> found = mean(sampled, np.array([1.0, 2.0, 3.0, 7.0]))
+>>> found.value, found.low.round(2), found.high.round(2)
+(array([2., 7.]), array([-0.15,  7.  ]), array([4.15, 7.  ]))
+>>> count(sampled).low, count(sampled).high
+(array([12.,  1.]), array([12.,  1.]))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from spillway.core.groups.strata import Floats, Ints
+from spillway.core.groups.student import require_level, t_quantile
+from spillway.errors import invalid, unknown
+
+Design = Literal["fixed", "independent"]
+
+LEARNED_ROWS = 5.0  # what the deviation learned from earlier windows is worth
+POOLED_ROWS = 2.0  # and that of the other groups of the same sample
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """One value a group, and between which limits the truth lies at the confidence level asked for."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """The standard deviation that each group is expected to have, and how many rows that is worth."""
+
+    deviation: Floats
+    rows: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """Kept rows: the number of each one's group and its weight, of so many groups."""
+
+    codes: Ints
+    weights: Floats
+    groups: int
+    level: float = 0.95
+    design: Design = "fixed"
+
+    def __post_init__(self) -> None:
+        require_level(self.level)
+        if self.design not in get_args(Design):
+            raise unknown("design", self.design, get_args(Design))
+        if np.shape(self.codes) != np.shape(self.weights):
+            raise invalid("weights", self.weights, "one number for each row")
+        if not (self.weights >= 1.0 - 1e-9).all():
+            raise invalid(
+                "weights", float(np.min(self.weights)), "numbers >= 1", hint="one row is at least itself"
+            )
+
+    def sum(self, terms: Floats) -> Floats:
+        """Add up a number of each row by group."""
+        found: Floats = np.bincount(self.codes, terms, minlength=self.groups).astype(np.float64)
+        return found
+
+    @property
+    def spare(self) -> Floats:
+        """w (w - 1) of each row; a weight that is 1 but for rounding counts as 1."""
+        w = self.weights
+        return np.where(w > 1.0 + 1e-9, w * (w - 1.0), 0.0)
+
+
+def count(sampled: Sampled) -> Estimates:
+    """Estimate how many rows each group has."""
+    N = sampled.sum(sampled.weights)
+    N = np.where(np.abs(N - np.round(N)) < 1e-9 * N, np.round(N), N)  # n times N/n may miss N by a hair
+    if sampled.design == "fixed":
+        return Estimates(N, N, N)
+    found = _around(sampled, N, np.ones_like(sampled.weights), centred=False)
+    return Estimates(N, np.maximum(found.low, sampled.sum(np.ones_like(sampled.weights))), found.high)
+
+
+def total(sampled: Sampled, y: Floats, prior: Prior | None = None) -> Estimates:
+    """Estimate the sum of each group; NaN is passed over."""
+    y = np.nan_to_num(y, nan=0.0)
+    Y = sampled.sum(sampled.weights * y)
+    if sampled.design == "independent":
+        return _around(sampled, Y, y, centred=False)
+    N = sampled.sum(sampled.weights)
+    centre = np.divide(Y, N, out=np.zeros_like(Y), where=N > 0)
+    return _around(sampled, Y, y - centre[sampled.codes], centred=True, prior=prior)
+
+
+def mean(sampled: Sampled, y: Floats, prior: Prior | None = None) -> Estimates:
+    """Estimate the mean of each group over its values; NaN is passed over."""
+    return ratio(sampled, y, (~np.isnan(y)).astype(np.float64), prior)
+
+
+def ratio(sampled: Sampled, y: Floats, x: Floats, prior: Prior | None = None) -> Estimates:
+    """Estimate Σ y / Σ x of each group, over rows that have both."""
+    there = ~(np.isnan(y) | np.isnan(x))
+    y, x = np.where(there, y, 0.0), np.where(there, x, 0.0)
+    Y, X = sampled.sum(sampled.weights * y), sampled.sum(sampled.weights * x)
+    R = np.divide(Y, X, out=np.full_like(Y, np.nan), where=X != 0.0)
+    e = np.where(there, y - np.nan_to_num(R)[sampled.codes] * x, 0.0)
+    return _around(sampled, R, e, centred=True, prior=prior, scale=np.abs(X), counted=there)
+
+
+def quantile(sampled: Sampled, y: Floats, at: float) -> Estimates:
+    """Estimate the quantile of each group: the least value that a share ``at`` of the values does not exceed."""
+    if isinstance(at, bool) or not isinstance(at, int | float) or not 0.0 <= at <= 1.0:
+        raise invalid("at", at, "a share from 0 to 1")
+    there = ~np.isnan(y)
+    part = replace(sampled, codes=sampled.codes[there], weights=sampled.weights[there])
+    order = np.lexsort((y[there], part.codes))
+    values, passed = y[there][order], np.cumsum(part.weights[order])
+    rows, N = np.bincount(part.codes, minlength=part.groups), part.sum(part.weights)
+    first, before, filled = np.cumsum(rows) - rows, np.cumsum(N) - N, rows > 0
+
+    def value(share: Floats) -> Floats:
+        found = np.full(part.groups, np.nan)
+        place = np.searchsorted(passed, before + np.clip(share, 0.0, 1.0) * N - 1e-9 * np.maximum(N, 1.0))
+        found[filled] = values[np.clip(place, first, first + rows - 1)[filled]]
+        return found
+
+    p, A = np.full(part.groups, float(at)), part.sum(part.spare)
+    half = _half(part.level, A, p * (1.0 - p), dof=rows.astype(np.float64)) / np.maximum(N, 1.0)
+    # Beyond the ends of the sample there may be more, unless the group is whole.
+    low = np.where((p - half > 0.0) | (A == 0.0), value(p - half), -np.inf)
+    high = np.where((p + half < 1.0) | (A == 0.0), value(p + half), np.inf)
+    return Estimates(value(p), np.where(filled, low, np.nan), np.where(filled, high, np.nan))
+
+
+def pooled(sampled: Sampled, y: Floats) -> Prior:
+    """Return the deviation that the groups of a sample have together: the prior of each, where nothing else is known.
+
+    It is the larger of two: the average deviation, and the average in relation to the mean. If no group has two rows,
+    it is the deviation between groups (collapsed strata), which is too large rather than too small.
+    """
+    there = ~np.isnan(y)
+    codes, y = sampled.codes[there], y[there]
+    n = np.bincount(codes, minlength=sampled.groups).astype(np.float64)
+    m = np.bincount(codes, y, minlength=sampled.groups) / np.maximum(n, 1.0)
+    S = np.bincount(codes, (y - m[codes]) ** 2, minlength=sampled.groups)
+    dof = np.maximum(n - 1.0, 0.0)
+    if dof.sum() == 0.0:
+        between = float(np.std(m[n > 0], ddof=1)) if np.count_nonzero(n) > 1 else np.inf
+        return Prior(np.full(sampled.groups, between), POOLED_ROWS)
+    s = np.sqrt(S / np.maximum(dof, 1.0))
+    relative = np.divide(s, np.abs(m), out=np.zeros_like(s), where=m != 0.0)
+    c0, s0 = (dof * relative).sum() / dof.sum(), (dof * s).sum() / dof.sum()
+    return Prior(np.maximum(c0 * np.abs(m), s0), POOLED_ROWS)
+
+
+def _around(
+    sampled: Sampled,
+    value: Floats,
+    e: Floats,
+    *,
+    centred: bool,
+    prior: Prior | None = None,
+    scale: Floats | None = None,
+    counted: npt.NDArray[np.bool_] | None = None,
+) -> Estimates:
+    """Return value ± t √(A s²) / scale."""
+    a = sampled.spare if counted is None else np.where(counted, sampled.spare, 0.0)
+    A, n = sampled.sum(a), sampled.sum((a > 0.0).astype(np.float64))
+    dof = np.maximum(n - 1.0, 0.0) if centred else n
+    squares = sampled.sum(a * e**2) / np.where(A > 0.0, A, 1.0) * n / np.maximum(dof, 1.0)
+    if prior is not None:
+        squares = (prior.rows * prior.deviation**2 + dof * squares) / (prior.rows + dof)
+        dof = prior.rows + dof
+    half = _half(sampled.level, A, squares, dof)
+    if scale is not None:
+        half = np.divide(half, scale, out=np.full_like(half, np.nan), where=scale > 0.0)
+    return Estimates(value, value - half, value + half)
+
+
+def _half(level: float, A: Floats, squares: Floats, dof: Floats) -> Floats:
+    """Return t √(A s²): nothing where nothing was shed, infinite where nothing is known."""
+    half = np.where(A > 0.0, np.inf, 0.0)
+    known = (A > 0.0) & (dof > 0.0)
+    half[known] = t_quantile(level, dof[known]) * np.sqrt(A[known] * squares[known])
+    return half
