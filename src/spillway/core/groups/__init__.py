@@ -2,30 +2,59 @@
 
 from spillway.core.groups.aggregates import Aggregate, Quantile, Ratio
 from spillway.core.groups.assign import Session, session
+from spillway.core.groups.buffers import Buffering, Work
+from spillway.core.groups.concepts import (
+    Concept,
+    Drift,
+    Frequencies,
+    Moments,
+    Sides,
+    distance,
+    drift,
+    overlap,
+    result_distance,
+    result_drift,
+    result_overlap,
+    top,
+)
 from spillway.core.groups.draw import draws
 from spillway.core.groups.estimate import estimate
 from spillway.core.groups.intervals import Estimates, Prior, Sampled
+from spillway.core.groups.joins import JOIN_RULES, JoinAllocation, JoinRule, allocate_join, shed_join
 from spillway.core.groups.oasrs import Oasrs, OasrsConfig
 from spillway.core.groups.rates import RULES, Allocation, Rule, allocate
 from spillway.core.groups.reservoir import Reservoir, ReservoirConfig
 from spillway.core.groups.run import run
 from spillway.core.groups.scalar import Accuracy, accuracy_of, rate_needed, rows_needed
 from spillway.core.groups.shed import METADATA, shed
+from spillway.core.groups.shedding import Kept
 from spillway.core.groups.spread import Spread, SpreadConfig, group_keys
 from spillway.core.groups.strata import Strata, strata_of
 from spillway.core.groups.stratified import stratified
 from spillway.core.groups.uniform import Method, uniform
+from spillway.core.groups.window_operator import Fired, OperatorConfig, WindowOperator
 
 __all__ = [
+    "JOIN_RULES",
     "METADATA",
     "RULES",
     "Accuracy",
     "Aggregate",
     "Allocation",
+    "Buffering",
+    "Concept",
+    "Drift",
     "Estimates",
+    "Fired",
+    "Frequencies",
+    "JoinAllocation",
+    "JoinRule",
+    "Kept",
     "Method",
+    "Moments",
     "Oasrs",
     "OasrsConfig",
+    "OperatorConfig",
     "Prior",
     "Quantile",
     "Ratio",
@@ -34,20 +63,32 @@ __all__ = [
     "Rule",
     "Sampled",
     "Session",
+    "Sides",
     "Spread",
     "SpreadConfig",
     "Strata",
+    "WindowOperator",
+    "Work",
     "accuracy_of",
     "allocate",
+    "allocate_join",
+    "distance",
     "draws",
+    "drift",
     "estimate",
     "group_keys",
+    "overlap",
     "rate_needed",
+    "result_distance",
+    "result_drift",
+    "result_overlap",
     "rows_needed",
     "run",
     "session",
     "shed",
+    "shed_join",
     "strata_of",
     "stratified",
+    "top",
     "uniform",
 ]

@@ -11,8 +11,8 @@ most), the function is computed B times with one part left out and the weights o
 
     V = (B - 1) / B · Σ (θ_b - θ̄)² · (1 - n / N)
 
-with Student's t for B - 1. That holds for smooth functions (a variance, a correlation, a mean of logarithms) and not
-for extremes or numbers of distinct values. Where nothing was shed there is nothing to estimate: no width.
+with Student's t for B - 1. That holds for smooth functions (a variance, a correlation, a mean of logarithms) and
+not for extremes or numbers of distinct values. Where nothing was shed there is nothing to estimate: no width.
 
 >>> sampled = Sampled(np.zeros(4, dtype=np.int64), np.full(4, 10.0), groups=1)
 >>> found = answer(lambda y, w: float((w * y).sum() / w.sum()), sampled, np.array([1.0, 2.0, 3.0, 6.0]))

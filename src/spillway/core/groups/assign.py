@@ -73,6 +73,8 @@ def require_window(window: Any, *, counted: bool) -> Window | Session:
 def cuts(times: Times, window: Window | Session, *, full: bool = False) -> Iterator[Cut]:
     """Yield number, start and end of each window that has rows, and from which row to which they go.
 
+    Sessions don't overlap, so they need no numbers to be told apart: theirs is 0.
+
     ``times`` is sorted and in units of the window; ``full`` leaves windows out that reach beyond the last row.
     """
     if not len(times):
@@ -80,8 +82,8 @@ def cuts(times: Times, window: Window | Session, *, full: bool = False) -> Itera
     if isinstance(window, Session):
         breaks = np.flatnonzero(np.diff(times) >= window.gap) + 1
         edges = [0, *breaks.tolist(), len(times)]
-        for number, (first, last) in enumerate(pairwise(edges)):
-            yield number, times[first].item(), times[last - 1].item() + window.gap, first, last
+        for first, last in pairwise(edges):
+            yield 0, times[first].item(), times[last - 1].item() + window.gap, first, last
         return
     size, slide = window.size, window.slide
     numbers = _numbers(times, size, slide)

@@ -27,8 +27,8 @@ def estimate(
 ) -> pa.Table:
     """Return ``value``, ``low`` and ``high`` of each group, with ``rows`` it stands for and rows ``sampled``.
 
-    ``table`` is what shedding kept, with its weights. ``spread`` is what is known of the groups' variation from other
-    rows, such as a pilot; without it, groups of few rows learn from the other groups of the sample.
+    ``table`` is what shedding kept, with its weights. ``spread`` is what is known of the groups' variation from
+    other rows, such as a pilot; without it, groups of few rows learn from the other groups of the sample.
 
     >>> from spillway.core.groups import shed
     >>> n = np.arange(2000)

@@ -12,20 +12,22 @@ and the variance of each is estimated by
 
     V = A s²,   A = Σ w (w - 1),   s² = Σ w (w - 1) e² / A · n / (n - 1)
 
-A holds the finite-population correction: with weights N/n it is N² (1/n - 1/N), and rows of weight 1 add nothing. So
-where nothing was shed the interval has no width. It reaches t √V to both sides, with Student's t for n - 1 degrees
-of freedom, n being the rows of a weight above 1. Weights that are products (chained shedding) need no other formula.
+A holds the finite-population correction: with weights N/n it is N² (1/n - 1/N), and rows of weight 1 add nothing.
+So where nothing was shed the interval has no width. It reaches t √V to both sides, with Student's t for n - 1
+degrees of freedom, n being the rows of a weight above 1. Weights that are products (chained shedding) need no
+other formula.
 
 **Few rows.** n = 1 gives no variance at all, and a few rows that happen to be equal give one of zero. Therefore a
 ``Prior`` may say what deviation σ_0 a group is expected to have, worth ν rows:
 
     s² := (ν σ_0² + (n - 1) s²) / (ν + n - 1),      n - 1 + ν degrees of freedom
 
-σ_0 comes from what is known of earlier windows (:meth:`Spread.deviation`, ν = 5), or else from the same sample, all
-groups together (:func:`pooled`, ν = 2). Both were chosen by how many intervals contained the truth on recorded data.
+σ_0 comes from what is known of earlier windows (:meth:`Spread.deviation`, ν = 5), or else from the same sample,
+all groups together (:func:`pooled`, ν = 2). Both were chosen by how many intervals contained the truth on
+recorded data.
 
-**Designs.** ``"fixed"``: n_g rows of N_g were drawn. ``"independent"``: each row was kept by a coin of its own, so N̂
-and Ŷ vary with the number of rows too, and are not centred. Mean, ratio and quantile are the same in both.
+**Designs.** ``"fixed"``: n_g rows of N_g were drawn. ``"independent"``: each row was kept by a coin of its own,
+so N̂ and Ŷ vary with the number of rows too, and are not centred. Mean, ratio and quantile are the same in both.
 
 An interval without any knowledge, of one row and without a prior, is (-inf, inf).
 
@@ -169,8 +171,8 @@ def quantile(sampled: Sampled, y: Floats, at: float) -> Estimates:
 def pooled(sampled: Sampled, y: Floats) -> Prior:
     """Return the deviation that the groups of a sample have together: the prior of each, where nothing else is known.
 
-    It is the larger of two: the average deviation, and the average in relation to the mean. If no group has two rows,
-    it is the deviation between groups (collapsed strata), which is too large rather than too small.
+    It is the larger of two: the average deviation, and the average in relation to the mean. If no group has two
+    rows, it is the deviation between groups (collapsed strata), which is too large rather than too small.
     """
     there = ~np.isnan(y)
     codes, y = sampled.codes[there], y[there]

@@ -23,10 +23,10 @@ and the price is found by bisection. A group is thus sampled at half or less, or
 **Whole rows.** Parts of rows are given to the largest remainders. Ties go by ``order``, a hash of the group: no
 group is preferred for its place in the table.
 
-**Small budgets.** If the budget is below Σ a_g, ``exceed`` decides. With True every group keeps its a_g rows, which
-is more than the budget. With False the budget holds: a falls to what it allows, and if that is less than a row
-a group, n groups chosen by ``order`` keep one row each. All are as likely, so the ``chance`` of a group, n / G, goes
-into the weights and totals stay unbiased. ``reason`` says which of these happened.
+**Small budgets.** If the budget is below Σ a_g, ``exceed`` decides. With True every group keeps its a_g rows,
+which is more than the budget. With False the budget holds: a falls to what it allows, and if that is less than a
+row a group, n groups chosen by ``order`` keep one row each. All are as likely, so the ``chance`` of a group, n /
+G, goes into the weights and totals stay unbiased. ``reason`` says which of these happened.
 
 ==========  ==========================================
 symbol      meaning

@@ -1,8 +1,8 @@
 """A uniform sample of at most k rows of a stream, kept while the stream comes: the sample of an open window.
 
-Every row has a coin, a hash of (salt, row key), and the k rows with the smallest coins are kept (bottom-k). That is a
-reservoir (Figure 5, step 2): each row that comes is taken in with probability k / seen and pushes another one out.
-Since the coin depends on nothing but the row,
+Every row has a coin, a hash of (salt, row key), and the k rows with the smallest coins are kept (bottom-k). That
+is a reservoir (Figure 5, step 2): each row that comes is taken in with probability k / seen and pushes another
+one out. Since the coin depends on nothing but the row,
 
 - a replay keeps the same rows, in whatever order they come;
 - the reservoir of two streams is the merge of their reservoirs, exactly;

@@ -6,8 +6,8 @@ next window (:class:`~spillway.core.groups.spread.Spread`). So the variance rule
 processed anyway, and the first window is divided equally. With ``pilot`` it also goes by a pilot of each
 window, as many rows as are kept, of which only the value is read.
 
-**Overlapping windows** draw apart: the order of a row is a hash of (salt, row key, window). With one order for all, a
-window would draw the rows again from which its own sizes of samples were derived, and lean towards them.
+**Overlapping windows** draw apart: the order of a row is a hash of (salt, row key, window). With one order for
+all, a window would draw the rows again from which its own sizes of samples were derived, and lean towards them.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ def run(
 ) -> pa.Table:
     """Return one row for each window and group: ``start``, ``end``, the columns of ``by``, and the estimate.
 
-    The estimate is ``value`` with ``low`` and ``high``, the ``rows`` that the group has in the window, and how many
-    of them were ``sampled``. A group that is missing, for lack of budget and with ``exceed=False``, has a null value.
+    The estimate is ``value`` with ``low`` and ``high``, the ``rows`` that the group has in the window, and how
+    many of them were ``sampled``. A group that is missing, for lack of budget and with ``exceed=False``, has a
+    null value.
 
     - ``time`` is a timestamp column if the window is in durations, a number column if not. With None windows are
       count-based: sizes are in rows, and only full windows are answered. Rows without a time are left out.

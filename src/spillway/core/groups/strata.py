@@ -1,7 +1,7 @@
 """Groups of a table's rows: each row's group, each group's size, each group's key.
 
-Two rows are in one group if all columns of ``by`` are equal. As in Spark's ``groupBy`` nulls are equal to each other
-and so are NaNs, and 0.0 equals -0.0. Groups are numbered in the order in which they first appear.
+Two rows are in one group if all columns of ``by`` are equal. As in Spark's ``groupBy`` nulls are equal to each
+other and so are NaNs, and 0.0 equals -0.0. Groups are numbered in the order in which they first appear.
 
 >>> rows = pa.table({"route": ["a", "b", None, "a", None]})
 >>> strata = strata_of(rows, "route")

@@ -1,8 +1,8 @@
 """Quantiles of Student's t for any level and any degrees of freedom from 1 up, also broken ones.
 
 With t = √ν tan θ the distribution function is 1/2 + C ∫_0^θ cos^(ν-1), a smooth function on a finite range: the
-integral is done by Gauss and Legendre, the quantile by bisection. Beyond 200 degrees of freedom Cornish and Fisher's
-expansion around the normal quantile is exact to nine digits.
+integral is done by Gauss and Legendre, the quantile by bisection. Beyond 200 degrees of freedom Cornish and
+Fisher's expansion around the normal quantile is exact to nine digits.
 
 >>> t_quantile(0.95, np.array([1.0, 2.0, 9.0, 1e9])).round(4)
 array([12.7062,  4.3027,  2.2622,  1.96  ])
