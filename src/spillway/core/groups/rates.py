@@ -171,15 +171,16 @@ def _by_variance(N: Floats, a: Floats, c: Floats, n: int) -> Floats:
     # Groups that become whole at one and the same price may not all fit: the smallest first, as many as do.
     jump = np.flatnonzero((above >= N) & (below < N))
     jump = jump[np.argsort(N[jump] - below[jump], kind="stable")]
-    fits = np.cumsum(N[jump] - below[jump]) <= n - below.sum()
+    fits = np.cumsum(N[jump] - below[jump]) <= n - below.sum() + 1e-6
     below[jump[fits]] = N[jump[fits]]
-    return _grown(below, N, n)
+    varying = _grown(below, c ** (2.0 / 3.0), np.where(c > 0.0, N, below), n)
+    return _grown(varying, np.ones_like(N), N, n)
 
 
-def _grown(shares: Floats, N: Floats, n: int) -> Floats:
-    """Use up the budget: scale the groups that are not whole, none beyond its size."""
-    base = np.maximum(shares, 1e-6)
-    return _met(lambda theta: np.clip(base * (1.0 + theta), shares, N), n, high=float((N / base).max()))[0]
+def _grown(shares: Floats, base: Floats, most: Floats, n: int) -> Floats:
+    """Use up the budget: raise groups in proportion to a base, none beyond its most."""
+    base = np.maximum(base, 1e-9 * base.max())
+    return _met(lambda theta: np.clip(base * theta, shares, most), n, high=float((most / base).max()))[0]
 
 
 def _met(at: Callable[[float], Floats], budget: int, *, high: float) -> tuple[Floats, Floats]:
