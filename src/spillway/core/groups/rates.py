@@ -64,7 +64,7 @@ RULES: tuple[str, ...] = get_args(Rule)
 
 _STEPS = 80  # halvings of the price: beyond the precision of a float
 _HALF = np.linspace(0.0, 0.5, 4097)
-_CURVE = _HALF**1.5 * np.sqrt(1.0 - _HALF)
+_CURVE = _HALF * np.cbrt(1.0 - _HALF)  # (x^(3/2) √(1 - x))^(2/3), almost x itself where x is small
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,19 +161,20 @@ def _shares(rule: str, sizes: Ints, variation: Floats | None, least: Ints, budge
 
 def _by_variance(N: Floats, a: Floats, c: Floats, n: int) -> Floats:
     """Return the optimum of the variance rule."""
-    worth = 2.0 * c / N**1.5
+    ideal = c ** (2.0 / 3.0)
 
     def at(theta: float) -> Floats:
-        q = worth * theta / 4.0  # c / (2 λ N^1.5) with θ = 1 / λ: at 1/4 the curve ends, x = 1/2
-        return np.clip(np.where(q >= 0.25, N, np.interp(q, _CURVE, _HALF) * N), a, N)
+        u = theta * ideal / N  # (c / (2 λ N^(3/2)))^(2/3), with θ for (2 λ)^(-2/3)
+        return np.clip(np.where(u >= _CURVE[-1], N, np.interp(u, _CURVE, _HALF) * N), a, N)
 
-    below, above = _met(at, n, high=float(1.0 / worth[worth > 0.0].min()))
+    most = float((_CURVE[-1] * N[c > 0.0] / ideal[c > 0.0]).max())
+    below, above = _met(at, n, high=most * (1.0 + 1e-9))
     # Groups that become whole at one and the same price may not all fit: the smallest first, as many as do.
     jump = np.flatnonzero((above >= N) & (below < N))
     jump = jump[np.argsort(N[jump] - below[jump], kind="stable")]
     fits = np.cumsum(N[jump] - below[jump]) <= n - below.sum() + 1e-6
     below[jump[fits]] = N[jump[fits]]
-    varying = _grown(below, c ** (2.0 / 3.0), np.where(c > 0.0, N, below), n)
+    varying = _grown(below, ideal, np.where(c > 0.0, N, below), n)
     return _grown(varying, np.ones_like(N), N, n)
 
 

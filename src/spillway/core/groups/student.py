@@ -47,7 +47,7 @@ def z_quantile(level: float) -> float:
 
 def t_quantile(level: float, dof: Floats) -> Floats:
     """Return the same for Student's t; without degrees of freedom it is infinite."""
-    unique, at = np.unique(dof, return_inverse=True)
+    unique, at = np.unique(np.asarray(dof, dtype=np.float64), return_inverse=True)
     found = np.full(len(unique), np.inf)
     z = z_quantile(level)
     far = unique > 200.0
