@@ -35,7 +35,7 @@ check: setup ## lint, format, types, import rules, docs; needs no Java
 	$(WITHOUT_JAVA) $(BIN)/pytest -q -m "not spark" tests/test_import_rules.py tests/test_project.py tests/docs
 
 bench: setup ## reproduce a paper's figures: make bench SUITE=control ARGS="--quick --json out.json"
-	@if [ "$(SUITE)" = spark ]; then $(WITH_JAVA) true; fi && $(BIN)/spillway bench $(SUITE) $(ARGS)
+	@if [ "$(SUITE)" != control ]; then $(WITH_JAVA) true; fi && $(BIN)/spillway bench $(SUITE) $(ARGS)
 
 format: setup ## rewrite the code in the project's format and mend what ruff can
 	$(BIN)/ruff format

@@ -1,4 +1,4 @@
-"""What this machine can do: the workload at saturation, without and with Spillway in the plan.
+"""What this machine can do: a query at saturation, without and with Spillway in the plan.
 
 A trace that lies wholly in the past is taken in batches of a fixed size, one right after the other. The
 *capacity* is rows per second over the steady batches, at a batch size that takes about ``batch_s``. It therefore
@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from spillway.bench.drive import Recorder, source, workload
+from spillway.bench.drive import Query, Recorder, source, workload
 from spillway.replay import Rates
 from spillway.spark import Spillway
 
@@ -64,61 +64,68 @@ def measure(
     blocks: int,
     batches: int,
     warm_up_most: tuple[int, int] = (30, 20_000),
+    query: Query = workload,
+    guess_rows_per_s: float | None = None,
     tell: Tell = lambda _: None,
 ) -> Capacity:
-    """Warm up, find the batch size that takes ``batch_s``, and measure in that many blocks of each kind."""
-    tell("warming up the JVM")
-    most_batches, rows = warm_up_most
-    rows_per_s = warm_up(spark, folder, most_batches=most_batches, batch_rows=rows, with_spillway=False)
-    if most_batches > _JUDGED:
-        warm_up(spark, folder, most_batches=most_batches, batch_rows=rows, with_spillway=True)
+    """Warm up, find the batch size that takes ``batch_s``, and measure in that many blocks of each kind.
+
+    With a guess there is no warm-up: for a short, rough run.
+    """
+    at_saturation = Saturation(spark, folder, query)
+    rows_per_s = guess_rows_per_s
+    if rows_per_s is None:
+        tell("warming up the JVM")
+        most_batches, rows = warm_up_most
+        rows_per_s = at_saturation.warm_up(most_batches=most_batches, batch_rows=rows, with_spillway=False)
+        if most_batches > _JUDGED:
+            at_saturation.warm_up(most_batches=most_batches, batch_rows=rows, with_spillway=True)
     batch_rows = max(1_000, int(rows_per_s * max(batch_s - _GUESSED_FIXED_S, 0.2 * batch_s)))
     plain: list[float] = []
     with_spillway: list[float] = []
     for block in range(blocks):
         tell(f"measuring capacity, block {block + 1} of {blocks}")
-        plain += saturate(spark, folder, batch_rows, batches, with_spillway=False)
-        with_spillway += saturate(spark, folder, batch_rows, batches, with_spillway=True)
+        plain += at_saturation.seconds(batch_rows, batches, with_spillway=False)
+        with_spillway += at_saturation.seconds(batch_rows, batches, with_spillway=True)
     return Capacity(batch_rows=batch_rows, plain_s=tuple(plain), spillway_s=tuple(with_spillway))
 
 
-def warm_up(
-    spark: SparkSession, folder: Path, *, most_batches: int, batch_rows: int, with_spillway: bool
-) -> float:
-    """Run a query until its batches get no faster, and return its rows per second without fixed time.
+@dataclass(frozen=True)
+class Saturation:
+    """A query that is given its rows in batches of a fixed size, one right after the other."""
 
-    Each plan has code of its own that the JVM has to compile, so each has to be warmed up.
-    """
-    times: list[float] = []
-    with _saturated(spark, folder, batch_rows, most_batches, with_spillway=with_spillway) as recorder:
-        for count in range(min(_JUDGED, most_batches), most_batches + 1):
-            times = _seconds_per_batch(recorder, count)
-            if median(times[-3:]) >= _SETTLED * median(times[-6:-3] or times):
-                break
-    return batch_rows / max(median(times[-3:]) - _GUESSED_FIXED_S, 0.05)
+    spark: SparkSession
+    folder: Path
+    query: Query
 
+    def warm_up(self, *, most_batches: int, batch_rows: int, with_spillway: bool) -> float:
+        """Run the query until its batches get no faster, and return its rows per second without fixed time.
 
-def saturate(
-    spark: SparkSession, folder: Path, batch_rows: int, batches: int, *, with_spillway: bool
-) -> list[float]:
-    """Return the seconds that each batch takes at saturation; the first, which starts the query, is left out."""
-    with _saturated(spark, folder, batch_rows, batches + 1, with_spillway=with_spillway) as recorder:
-        return _seconds_per_batch(recorder, batches + 1)
+        Each plan has code of its own that the JVM has to compile, so each has to be warmed up.
+        """
+        times: list[float] = []
+        with self._run(batch_rows, most_batches, with_spillway=with_spillway) as recorder:
+            for count in range(min(_JUDGED, most_batches), most_batches + 1):
+                times = _seconds_per_batch(recorder, count)
+                if median(times[-3:]) >= _SETTLED * median(times[-6:-3] or times):
+                    break
+        return batch_rows / max(median(times[-3:]) - _GUESSED_FIXED_S, 0.05)
 
+    def seconds(self, batch_rows: int, batches: int, *, with_spillway: bool) -> list[float]:
+        """Return the seconds that each batch takes; the first, which starts the query, is left out."""
+        with self._run(batch_rows, batches + 1, with_spillway=with_spillway) as recorder:
+            return _seconds_per_batch(recorder, batches + 1)
 
-@contextmanager
-def _saturated(
-    spark: SparkSession, folder: Path, batch_rows: int, batches: int, *, with_spillway: bool
-) -> Iterator[Recorder]:
-    """Run the query on that many batches, all of whose rows are there from the start."""
-    checkpoint = folder / uuid.uuid4().hex
-    trace = Rates((float(batch_rows * batches),), (1.0,))
-    events = source(spark, trace, max_rows_per_batch=batch_rows, start=_LONG_AGO)
-    with ExitStack() as stack:
-        shed = None
-        if with_spillway:
-            shed = stack.enter_context(Spillway("idle", _LONG, checkpoint, arrival="timestamp"))
-        yield stack.enter_context(Recorder(spark, workload(events, shed), checkpoint))
+    @contextmanager
+    def _run(self, batch_rows: int, batches: int, *, with_spillway: bool) -> Iterator[Recorder]:
+        checkpoint = self.folder / uuid.uuid4().hex
+        trace = Rates((float(batch_rows),), (float(batches),))
+        events = source(self.spark, trace, max_rows_per_batch=batch_rows, start=_LONG_AGO)
+        with ExitStack() as stack:
+            shed = None
+            if with_spillway:
+                shed = stack.enter_context(Spillway("idle", _LONG, checkpoint, arrival="timestamp"))
+            yield stack.enter_context(Recorder(self.spark, self.query(events, shed), checkpoint))
 
 
 def _seconds_per_batch(recorder: Recorder, batches: int) -> list[float]:

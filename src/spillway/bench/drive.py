@@ -49,6 +49,8 @@ class Live:
 
 
 Watch = Callable[[Live], None]
+Query = Callable[["DataFrame", Spillway | None], "DataFrame"]
+"""What is done with the raw events, with Spillway in the plan or without."""
 
 
 def source(

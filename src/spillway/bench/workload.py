@@ -60,7 +60,9 @@ _DEVICES: Final = {
 def per_route(events: DataFrame) -> DataFrame:
     """Return the running totals per route, device and experiment arm; weighted where there are weights."""
     weight = F.col("weight") if "weight" in events.columns else F.lit(1.0)
-    rows = enrich(events.withColumn("weight", weight)).withColumn("weight", F.col("weight") * _stands_for())
+    rows = enrich(events.withColumn("weight", weight), "weight").withColumn(
+        "weight", F.col("weight") * _stands_for()
+    )
 
     def mean(column: str) -> Column:
         return (F.sum(F.col(column) * F.col("weight")) / F.sum("weight")).alias(f"mean_{column}")
@@ -76,9 +78,9 @@ def per_route(events: DataFrame) -> DataFrame:
     )
 
 
-def enrich(events: DataFrame) -> DataFrame:
-    """Return the events taken apart, pseudonymised, placed and scored."""
-    parsed = events.select(F.from_json("payload", EVENT).alias("event"), "weight").select("event.*", "weight")
+def enrich(events: DataFrame, *keep: str) -> DataFrame:
+    """Return the events taken apart, pseudonymised, placed and scored, with further columns as they are."""
+    parsed = events.select(F.from_json("payload", EVENT).alias("event"), *keep).select("event.*", *keep)
     word = F.regexp_extract("url", r"[?&]q=([^&#]*)", 1)
     page = F.regexp_extract("url", r"[?&]page=(\d+)", 1).cast("int")
     return (

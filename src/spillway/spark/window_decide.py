@@ -20,7 +20,8 @@ p follows from the share of the work that fits (decide.py). Work is counted in t
 since the plan makes a row of each of them, and what of it is left at a given p is known from the arrangement
 (``shares_left``): 1 - p before a single aggregate, more where an inner window serves several outer ones. p is looked
 up there, at most B / (B + 1). Rows that are dropped early cost next to nothing; what a dropped part costs on average
-is learned with the rest, and takes its piece of the limit.
+is learned with the rest, and takes its piece of the limit. A batch may have only a few windows, so the coins are
+even, and neighbours share one only where windows overlap: rows go early only if all of their windows do.
 """
 
 from __future__ import annotations
@@ -44,12 +45,14 @@ class WindowSpec:
     span_us: int
     delay_ms: int
     max_gap: int
+    together: int
     shares_left: tuple[float, ...]
 
     def drop_probability(self, share: float) -> float:
         """Return the p at which this share of the work is left, or the most if that does not do.
 
-        >>> spec = WindowSpec(slide_us=1, inner_us=0, span_us=1, delay_ms=0, max_gap=4, shares_left=(1.0, 0.9, 0.2))
+        >>> lengths = {"slide_us": 1, "inner_us": 0, "span_us": 1, "delay_ms": 0}
+        >>> spec = WindowSpec(**lengths, max_gap=4, together=1, shares_left=(1.0, 0.9, 0.2))
         >>> [round(spec.drop_probability(share), 6) for share in (1.0, 0.9, 0.55, 0.1)]
         [0.0, 0.4, 0.6, 0.8]
         """
@@ -111,7 +114,9 @@ def decide_windows(
     seen = (latest + spec.inner_us) // spec.slide_us + 1
     until = (latest + int(1.5 * step)) // spec.slide_us + 2
     until = min(max(until, seen + 1, decided), max(seen, decided) + _MOST_AHEAD)
-    drops = DropConfig(max_gap=spec.max_gap, salt=mix(seed)).build(before.state)
+    drops = DropConfig(max_gap=spec.max_gap, salt=mix(seed), batch=spec.together, even=True).build(
+        before.state
+    )
     bits = before.kept
     if seen > decided:
         bits += "1" * min(seen - decided, seen - open_from)

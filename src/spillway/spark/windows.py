@@ -28,6 +28,7 @@ from spillway.core.windows.needs import (
     open_windows,
     shares_left,
     span_of,
+    together_of,
 )
 from spillway.errors import SpillwayError, invalid, unknown
 from spillway.spark.columns import require_stream, resolve
@@ -143,6 +144,7 @@ class WindowPlan:
             span_us=span,
             delay_ms=delay_ms,
             max_gap=gap,
+            together=together_of(arrangement, gap),
             shares_left=shares_left(arrangement, chosen, gap),
         )
         moment = (T.TimestampType, T.TimestampNTZType)

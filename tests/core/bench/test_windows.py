@@ -10,15 +10,29 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from spillway.bench.capacity import Capacity
 from spillway.bench.suites import Request
 from spillway.bench.windows import promises, suite
 from spillway.bench.windows.counting import Chance, Curve, curve, delay
+from spillway.bench.windows.on_spark import FULL, Measured, figure_of, some_times
 from spillway.bench.windows.overhead import ratio, table_4
 from spillway.bench.windows.parameters import expected, figure_12, figure_13
 from spillway.bench.windows.placements import EXCESS, figure_10, figure_11, in_order, last_load
 from spillway.bench.windows.recorded import recorded
 from spillway.core.windows import run, sliding, tumbling
 from spillway.core.windows.plan import Aggregated, Keep
+from spillway.errors import SpillwayError
+
+
+def measured(**other):
+    """What might have been found on Spark."""
+    found = {
+        "capacity": Capacity(batch_rows=100, plain_s=(3.96, 3.96), spillway_s=(4.0, 4.0)),
+        "windrop_share": 0.4,
+        "postdrop_share": 0.1,
+        "promises": {"some": promises.Found(1, 50, 20, 0, 0)},
+    }
+    return Measured(**{**found, **other})
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +179,8 @@ def test_the_metrics_and_plots(nested, shared, tmp_path, monkeypatch):
     monkeypatch.setattr(suite, "CASES_QUICK", 20)
     monkeypatch.setattr(suite, "figure_10", lambda *_, **__: nested)
     monkeypatch.setattr(suite, "figure_11", lambda *_, **__: shared)
+    monkeypatch.setattr(suite, "check_java", lambda: None)
+    monkeypatch.setattr(suite, "measure", lambda *_: measured())
     told = []
     results = suite.run(Request(quick=True, out=tmp_path / "plots", tell=lambda *what: told.append(what)))
     assert results.metrics["subset_violations"] == results.metrics["gap_violations"] == 0
@@ -173,7 +189,9 @@ def test_the_metrics_and_plots(nested, shared, tmp_path, monkeypatch):
     assert 0.0 < results.metrics["formula_error"] < 0.1
     assert 0.5 < results.metrics["wrong_results.tuple_drop"] <= 1.0
     assert results.config["recorded"].startswith("absent: no Parquet files")
-    assert set(results.figures) == {"10", "11", "12", "13", "table 4"}
+    assert results.metrics["throughput_ratio_p0"] == pytest.approx(0.99)
+    assert results.metrics["delivered_share.windrop_over_postdrop"] == pytest.approx(4.0)
+    assert set(results.figures) == {"10", "11", "12", "13", "table 4", "spark"}
     assert (tmp_path / "plots" / "windows-13.svg").exists()
     assert json.loads(results.to_json())["suite"] == "windows"
     assert told[-1][1] == told[-1][2]
@@ -182,3 +200,38 @@ def test_the_metrics_and_plots(nested, shared, tmp_path, monkeypatch):
 def test_the_plots_of_the_places(tmp_path):
     figure = figure_10(tmp_path, rows=1_000)
     assert [(tmp_path / name).exists() for name in figure.files] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("other", "missed"),
+    [
+        ({}, None),
+        (
+            {"capacity": Capacity(batch_rows=1, plain_s=(0.9,), spillway_s=(1.0,))},
+            "throughput_ratio_p0_at_least_0.97",
+        ),
+        ({"postdrop_share": 0.3}, "windrop_delivers_1.5_times"),
+        ({"promises": {"some": promises.Found(1, 50, 20, 1, 0)}}, "promises_kept"),
+    ],
+)
+def test_what_is_asked_of_spark_is_judged_one_by_one(other, missed):
+    figure = figure_of(FULL, measured(**other))
+    assert figure.holds is (missed is None)
+    assert [name for name, met in figure.numbers["checks"].items() if not met] == ([missed] if missed else [])
+
+
+def test_without_java_the_rest_is_run(monkeypatch):
+    def none():
+        raise SpillwayError("there is no java.")
+
+    monkeypatch.setattr(suite, "check_java", none)
+    assert suite.on_spark(Request(quick=True), 1, 2) == "absent: there is no java."
+
+
+def test_without_recorded_arrivals_times_are_drawn(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPILLWAY_DATA", str(tmp_path))
+    (name,) = some_times(100)
+    times = some_times(100)[name]
+    assert name == "drawn"
+    assert len(times) == 100
+    assert (np.diff(times) >= 0).all()

@@ -10,7 +10,13 @@ from spillway.spark.window_decide import WindowDecision, WindowSpec, decide_wind
 
 SECOND = 1_000_000
 SPEC = WindowSpec(
-    slide_us=SECOND, inner_us=0, span_us=2 * SECOND, delay_ms=3000, max_gap=4, shares_left=(1.0, 0.2)
+    slide_us=SECOND,
+    inner_us=0,
+    span_us=2 * SECOND,
+    delay_ms=3000,
+    max_gap=4,
+    together=4,
+    shares_left=(1.0, 0.2),
 )
 
 

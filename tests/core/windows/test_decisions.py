@@ -141,3 +141,24 @@ def test_a_decision_is_made_once() -> None:
     drops.decide(0, 10, 0.5)
     with pytest.raises(SpillwayError, match="window 4 has been decided"):
         drops.decide(4, 6, 0.5)
+
+
+@given(
+    p=st.floats(0.05, 0.8),
+    salt=st.integers(0, 10**6),
+    first=st.integers(-(10**6), 10**6),
+    count=st.integers(4, 60),
+)
+def test_even_coins_keep_their_share_of_any_few_windows(p: float, salt: int, first: int, count: int) -> None:
+    drops = DropConfig(max_gap=40, salt=salt, batch=1, even=True).build()
+    dropped = drops.decide(first, first + count, p).count(False)
+    assert abs(dropped - p * count) <= 3.0
+
+
+@given(p=st.floats(0.0, 1.0), gap=st.integers(1, 6), batch=st.integers(1, 6), salt=st.integers(0, 10**6))
+def test_the_bound_holds_for_any_batch(p: float, gap: int, batch: int, salt: int) -> None:
+    config = DropConfig(max_gap=gap, batch=min(batch, gap), salt=salt, even=True)
+    run = 0
+    for kept in config.build().decide(0, 300, p):
+        run = 0 if kept else run + 1
+        assert run <= gap

@@ -11,6 +11,9 @@ metric                              meaning
 ``drop_rate.rdrop_over_windrop.N``  the same in Figure 10 alone, at an excess of N percent
 ``formula_error``                   mean absolute difference of the drop rates, analysis and simulation
 ``wrong_results.tuple_drop``        share of windows whose value changes when tuples are dropped at random
+``throughput_ratio_p0``             Spark at saturation: throughput with the stage and p = 0 over that without
+``delivered_share.``                Spark at twice the load: windows delivered within the target, dropped at the
+``windrop_over_postdrop``           input over dropped behind the aggregate
 =================================== ==========================================================================
 """
 
@@ -23,13 +26,16 @@ from typing import Any
 
 from spillway.bench.control.runs import geometric_mean
 from spillway.bench.results import Figure, Results, commit_id
+from spillway.bench.session import check_java
 from spillway.bench.suites import Request
 from spillway.bench.windows import counting, parameters, placements
+from spillway.bench.windows.on_spark import FULL, QUICK, Measured, figure_of, measure
 from spillway.bench.windows.overhead import table_4
 from spillway.bench.windows.parameters import figure_12, figure_13
 from spillway.bench.windows.placements import figure_10, figure_11
 from spillway.bench.windows.promises import Found, changed_by_tuple_drop, random_cases
 from spillway.bench.windows.recorded import recorded
+from spillway.errors import SpillwayError
 from spillway.replay.loaders import data_dir
 
 CASES = 3_000
@@ -42,15 +48,15 @@ def run(request: Request) -> Results:
     """Run the suite."""
     start = time.perf_counter()
     quick, out = request.quick, request.out
-    more = 1 if quick else 3
+    more = 1 if quick else 8
     drawings: dict[str, Callable[[], Figure]] = {
-        "10": lambda: figure_10(out, rows=15_000 * more),
-        "11": lambda: figure_11(out, rows=8_000 * more),
-        "12": lambda: figure_12(out, windows=150 * more),
-        "13": lambda: figure_13(out, windows=150 * more),
+        "10": lambda: figure_10(out, rows=6_000 * more),
+        "11": lambda: figure_11(out, rows=4_000 * more),
+        "12": lambda: figure_12(out, windows=50 * more),
+        "13": lambda: figure_13(out, windows=50 * more),
         "table 4": lambda: table_4(rows=10_000 * more),
     }
-    total = len(drawings) + 3
+    total = len(drawings) + 4
     figures: dict[str, Figure] = {}
     for number, (name, draw) in enumerate(drawings.items()):
         request.tell(name if name.startswith("table") else f"figure {name}", number, total)
@@ -58,15 +64,23 @@ def run(request: Request) -> Results:
     request.tell("random cases", len(drawings), total)
     tried = random_cases(CASES_QUICK if quick else CASES, seed=2006)
     request.tell("recorded timestamps", len(drawings) + 1, total)
-    files, unusable = recorded(4_000 if quick else 40_000)
+    files, unusable = recorded(2_000 if quick else 40_000)
     request.tell("random drop of tuples", len(drawings) + 2, total)
     changed = changed_by_tuple_drop(TUPLE_DROP, rows=10_000 * more, seed=1)
+    measured = on_spark(request, total - 1, total)
+    found = sum(files.values(), tried)
+    if isinstance(measured, Measured):
+        figures["spark"] = figure_of(QUICK if quick else FULL, measured)
+        found = sum(measured.promises.values(), found)
     request.tell("done", total, total)
     return Results(
         suite="windows",
-        metrics=metrics(figures, sum(files.values(), tried), changed),
+        metrics=metrics(figures, found, changed),
         figures=figures,
-        config=_config(quick, tried, files, unusable, changed),
+        config={
+            **_config(quick, tried, files, unusable, changed),
+            "spark": measured if isinstance(measured, str) else "measured",
+        },
         commit=commit_id(),
         seconds=time.perf_counter() - start,
     )
@@ -87,7 +101,17 @@ def metrics(figures: Mapping[str, Figure], found: Found, changed: Mapping[str, f
         },
         "formula_error": sum(differences) / len(differences),
         "wrong_results.tuple_drop": sum(changed.values()) / len(changed),
+        **(figures["spark"].numbers["metrics"] if "spark" in figures else {}),
     }
+
+
+def on_spark(request: Request, done: int, total: int) -> Measured | str:
+    """Measure on real Spark, or say why that cannot be."""
+    try:
+        check_java()
+    except SpillwayError as error:
+        return f"absent: {error}"
+    return measure(QUICK if request.quick else FULL, lambda what: request.tell(what, done, total))
 
 
 def _config(

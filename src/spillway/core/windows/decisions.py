@@ -13,6 +13,11 @@ So there is never a run of more than B dropped windows, at least one opens after
 batches in a row are to be dropped the first window of the second opens and a later one that the coin kept goes in
 its place. Opened against the coin and dropped against the coin cancel, so a share p is dropped in the long run.
 
+**Smaller batches, even coins.** What holds in the long run need not hold for the next few windows, which a controller
+asks for. There ``batch`` may be less than B (neighbours need not go together where windows do not overlap), and with
+``even`` the coins follow the golden ratio: coin b is the fraction of c + b φ. It is as uniform as a hash, but any few
+in a row are spread out, so that they keep their share up to a window or two.
+
 **Limit.** One window of B + 1 has to open: p is limited to B / (B + 1). Up to there the debt is a queue that
 empties again and again.
 
@@ -30,7 +35,7 @@ windows have results. It passes over the others, and a window ends a gap only if
 symbol  meaning
 ======  =================================================================
 p       ``drop_probability``
-B       ``max_gap``, in windows of the drop
+B       ``max_gap``, in windows of the drop; also the windows that share a coin, unless ``batch`` is given
 run     windows dropped in a row up to now
 owed    windows opened although the coin said drop, not yet made up for
 ======  =================================================================
@@ -53,24 +58,40 @@ from spillway.core.control.checks import require_number, require_whole
 from spillway.core.control.state import from_snapshot, to_snapshot
 from spillway.errors import SpillwayError, invalid
 
+_GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio
 _FAR = 1_000_000  # windows; over a longer silence the coins are not counted out
 
 
 @dataclass(frozen=True, kw_only=True)
 class DropConfig:
-    """The bound on the gap, in windows of the drop, and the salt of the coins."""
+    """The bound on the gap, in windows of the drop, and the coins: their salt, how many share one, how they fall."""
 
     max_gap: int
     salt: int = 0
+    batch: int | None = None
+    even: bool = False
 
     def __post_init__(self) -> None:
         require_whole("max_gap", self.max_gap, 1, 10**9)
         require_whole("salt", self.salt, -(2**63), 2**63 - 1)
+        if self.batch is not None:
+            require_whole("batch", self.batch, 1, self.max_gap)
 
     @property
     def most(self) -> float:
         """The largest drop probability that the bound allows, B / (B + 1)."""
         return self.max_gap / (self.max_gap + 1)
+
+    @property
+    def together(self) -> int:
+        """How many windows share a coin."""
+        return self.batch or self.max_gap
+
+    def coin(self, batch: int) -> int:
+        """Return the coin of a batch, to be compared with a threshold."""
+        if not self.even:
+            return mix(self.salt, batch)
+        return (mix(self.salt) + batch * _GOLDEN + 2**63) % 2**64 - 2**63
 
     def build(self, state: Mapping[str, Any] | None = None) -> Drops:
         """Return the decisions, at their beginning or where a snapshot left off."""
@@ -131,12 +152,12 @@ class Drops:
         {0: False, 2: True, 4: False, 7: True}
         """
         require_number("drop_probability", drop_probability, 0.0, 1.0)
-        state, B = self.state, self.config.max_gap
+        state, together = self.state, self.config.together
         limit = threshold(min(drop_probability, self.config.most))
         kept = {}
         for window in sorted(filled):
             self._require_new(window)
-            if state.next is not None and (state.next - 1) // B != window // B:
+            if state.next is not None and (state.next - 1) // together != window // together:
                 state.dropping = None
             state.next = window
             kept[window] = self._kept(drop_probability, limit, ends=filled[window])
@@ -156,13 +177,13 @@ class Drops:
     def _kept(self, p: float, limit: int, ends: bool = True) -> bool:
         state, B = self.state, self.config.max_gap
         assert state.next is not None
-        batch, at = divmod(state.next, B)
+        batch, at = divmod(state.next, self.config.together)
         state.next += 1
         if p == 0.0:
             state.run = state.owed = state.dropping = 0
             return True
         if at == 0 or state.dropping is None:
-            state.dropping = int(mix(self.config.salt, batch) <= limit)
+            state.dropping = int(self.config.coin(batch) <= limit)
         if state.dropping and state.run == B:
             state.owed += 1
         elif state.dropping or (state.owed and state.run < B):

@@ -100,6 +100,19 @@ def open_windows(level: Level, first: int, count: int, granule: int, kept: Kept)
     return np.cumsum(changes[:-1], dtype=np.int32)
 
 
+def together_of(arrangement: Arrangement, max_gap: int) -> int:
+    """Return how many windows of the drop should go together: enough for early drops, and no more.
+
+    A row is in ω/δ windows of the drop at a time, and twice as many in a row leave half of their rows without one.
+
+    >>> from spillway.core.windows import sliding, tumbling
+    >>> together_of(tumbling("1 hour"), 9), together_of(sliding("3 hours", "1 hour"), 9)
+    (1, 6)
+    """
+    size, slide = arrangement.drop_units()
+    return 1 if size <= slide else min(max_gap, 2 * -(-size // slide))
+
+
 def shares_left(arrangement: Arrangement, level: Level, max_gap: int) -> tuple[float, ...]:
     """Return the share of an aggregate's work that is left for p = 0, ... in :data:`STEPS` steps up to the most.
 
@@ -111,7 +124,7 @@ def shares_left(arrangement: Arrangement, level: Level, max_gap: int) -> tuple[f
     >>> half(tumbling("5 minutes") >> sliding("1 hour", "5 minutes"), 11)
     1.0
     """
-    config = DropConfig(max_gap=max_gap)
+    config = DropConfig(max_gap=max_gap, batch=together_of(arrangement, max_gap), even=True)
     wanted = np.linspace(0.0, config.most, STEPS + 1)
     if not level.below:
         return tuple(float(1.0 - p) for p in wanted)
