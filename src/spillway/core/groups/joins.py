@@ -13,7 +13,7 @@ with Σ (l_g + r_g) = n, 1 <= l_g <= L_g and 1 <= r_g <= R_g.
 **The output rule.** k rows of one key find most results when both sides have the same number, so the k-th row
 finds k/2 more, and from twice the smaller side on as many as the smaller side has: the more rows a key has, the
 more another one finds. So rows are not spread but gathered. Keys are made whole in the order of results per row,
-(L_g R_g - 1) / (L_g + R_g - 2), as many as fit, and the next one takes what is left.
+(L_g R_g - 1) / (L_g + R_g - 2), as many as fit, and another one takes what is left.
 
 **Weights multiply.** Left rows have L_g / l_g, right rows R_g / r_g. The two sides are drawn apart, so Σ w w'
 over the results found is unbiased for their number, and Σ w w' f for the sum of any f over them. (The number
@@ -101,27 +101,33 @@ def allocate_join(
 
 
 def _gathered(L: Ints, R: Ints, budget: int, order: Ints) -> Ints:
-    """Return the rows of the output rule: whole keys first, then one that takes what is left."""
-    rows = np.ones((2, len(L)), dtype=np.int64)
+    """Return the rows of the output rule: whole keys, and one that takes what is left.
+
+    Where the next key does not fit, it takes all that is left, or smaller ones go first: whichever finds more.
+    """
     need = L + R - 2
     worth = (L.astype(np.float64) * R - 1.0) / np.maximum(need, 1)
     ranked = np.lexsort((order, -worth))
-    ranked = ranked[need[ranked] > 0]
-    left = min(budget, int((L + R).sum())) - 2 * len(L)
-    partial: int | None = None
+    spare = min(budget, int((L + R).sum())) - 2 * len(L)
+    choices = [_filled(L, R, ranked, spare, skip=skip) for skip in (False, True)]
+    return max(choices, key=lambda rows: float((rows[0].astype(np.float64) * rows[1]).sum()))
+
+
+def _filled(L: Ints, R: Ints, ranked: Ints, left: int, *, skip: bool) -> Ints:
+    need, rows = L + R - 2, np.ones((2, len(L)), dtype=np.int64)
     while left > 0 and len(ranked):
         whole = np.cumsum(need[ranked]) <= left
-        fits = ranked[: int(np.argmin(whole)) if not whole.all() else len(ranked)]
+        fits = ranked[: len(ranked) if whole.all() else int(np.argmin(whole))]
         rows[:, fits] = L[fits], R[fits]
         left -= int(need[fits].sum())
-        ranked = ranked[len(fits) :]
-        if len(ranked):
-            partial = int(ranked[0]) if partial is None else partial
-            ranked = ranked[need[ranked] <= left]
-    if left > 0 and partial is not None:
-        k, a, b = left + 2, int(L[partial]), int(R[partial])
-        rows[0, partial] = min(max((k + 1) // 2, k - b), a, k - 1)
-        rows[1, partial] = k - rows[0, partial]
+        rest = ranked[len(fits) :]
+        ranked = rest[need[rest] <= left] if skip else rest[:0]
+    others = np.flatnonzero((rows.sum(axis=0) < L + R) & (need > left))
+    if left > 0 and len(others):
+        k = left + 2  # both sides alike, as far as they go
+        x = np.clip((k + 1) // 2, np.maximum(k - R[others], 1), np.minimum(L[others], k - 1))
+        best = int(np.argmax(x * (k - x)))
+        rows[:, others[best]] = x[best], k - x[best]
     return rows
 
 
