@@ -1,0 +1,255 @@
+"""``spillway bench groups``: the concept-driven paper's figures, and what a stratified sample is worth.
+
+For each data set NAME, at 98 % shedding and the same number of processed rows for all methods (see
+:mod:`~spillway.bench.groups.methods` for what that is where a row a group is more than 2 %):
+
+=============================================== ==================================================================
+metric                                          meaning
+=============================================== ==================================================================
+``error.uniform_over_cod.NAME``                 uniform's mean relative error over that of concept-driven shedding
+``error.oasrs_over_cod.NAME``                   the same of reservoirs of one size for all groups
+``missing_groups.cod.NAME``                     groups without a row, mean over windows
+``data_for_same_error.uniform_over_cod.NAME``   rows that uniform processes to have cod's error, over cod's rows
+``coverage95.NAME``                             share of the 95 % intervals that contain the truth, over all groups
+``accuracy_met.packets``                        share of windows within "1 % at 95 %" by the scalar rule
+``shed_cost.cod_over_uniform``                  time of the window operator for a row, on ``debs``, both designs
+=============================================== ==================================================================
+
+The data sets are those of :mod:`spillway.replay.recorded` and ``debs``, which is made up. One that is absent is named
+in the configuration, and has no metrics.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from spillway.bench.groups.accuracy import KEEP_RATIO, LIMIT, Compared, compared, figure_9
+from spillway.bench.groups.cost import (
+    KEEP_RATIO_7,
+    KEEP_RATIO_8,
+    WORKERS,
+    Cost,
+    alternating,
+    figure_7,
+    figure_8,
+)
+from spillway.bench.groups.drift import figure_2
+from spillway.bench.groups.operating import feed
+from spillway.bench.groups.scalar_rule import ACCURACIES, Met, met
+from spillway.bench.groups.volume import SHARES, Volume, figure_10, volume
+from spillway.bench.groups.windows import Limits, Stream, windows_of
+from spillway.bench.results import Figure, Results, commit_id
+from spillway.bench.suites import Request
+from spillway.errors import SpillwayError
+from spillway.replay.loaders import data_dir
+from spillway.replay.recorded import SOURCES, DataSet, recorded
+from spillway.replay.rides import rides
+
+TIMED = ("packets", "google_class", "debs")
+"""The streams of Figure 8: what stands for the paper's DEC, GCM and DEBS."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How much is done: seconds of rides, windows per data set, salts, and rows and passes on the clock.
+
+    A stream has ``salts``, or as many up to ``most_salts`` as it takes to have so many ``answers`` of groups.
+    """
+
+    rides_s: float
+    limits: Limits
+    salts: int
+    most_salts: int
+    answers: int
+    curve_salts: int
+    timed_rows: int
+    timed_windows: int
+    repeats: int
+
+    def salts_of(self, stream: Stream) -> range:
+        """Return the salts for a stream: more where its windows have few groups, whose errors say little."""
+        answers = sum(len(window.groups) for window in stream.windows)
+        return range(min(max(self.salts, -(-self.answers // answers)), self.most_salts))
+
+
+FULL = Plan(
+    rides_s=10_800,
+    limits=Limits(rows=4_000_000),
+    salts=6,
+    most_salts=24,
+    answers=4_000,
+    curve_salts=2,
+    timed_rows=100_000,
+    timed_windows=8,
+    repeats=5,
+)
+QUICK = Plan(
+    rides_s=5_400,
+    limits=Limits(rows=500_000, windows=40),
+    salts=2,
+    most_salts=6,
+    answers=800,
+    curve_salts=1,
+    timed_rows=20_000,
+    timed_windows=3,
+    repeats=2,
+)
+
+
+def run(request: Request) -> Results:
+    """Run the suite."""
+    start = time.perf_counter()
+    plan = QUICK if request.quick else FULL
+    request.tell("data sets", 0, 1)
+    data, absent = data_sets(plan)
+    streams, limit_stream = cut(data, plan, absent)
+    names = [stream.name for stream in streams]
+    steps = [
+        *(f"errors on {name}" for name in names),
+        *(f"data for the same error on {name}" for name in names),
+    ]
+    steps += ["errors on " + LIMIT, "accuracy rule", "window times by workers", "window times", "figures"]
+
+    def tell(step: str) -> None:
+        request.tell(step, steps.index(step), len(steps))
+
+    curve_salts = range(plan.curve_salts)
+    errors: dict[str, Compared] = {}
+    volumes: dict[str, Volume] = {}
+    for stream in streams:
+        tell(f"errors on {stream.name}")
+        errors[stream.name] = compared(stream, salts=plan.salts_of(stream), rule_salts=curve_salts)
+    for stream in streams:
+        tell(f"data for the same error on {stream.name}")
+        volumes[stream.name] = volume(stream, salts=curve_salts)
+    tell("errors on " + LIMIT)
+    limit = (
+        compared(limit_stream, salts=curve_salts, rule_salts=curve_salts)
+        if limit_stream is not None
+        else None
+    )
+    tell("accuracy rule")
+    scalars = [stream for stream in streams if stream.data.scalar]
+    accuracies = [
+        met(stream, asked, salts=plan.salts_of(stream)) for stream in scalars for asked in ACCURACIES
+    ]
+    tell("window times by workers")
+    by_number = workers(data, plan)
+    tell("window times")
+    costs = timed(data, plan)
+    tell("figures")
+    figures: dict[str, Figure] = {
+        "2": figure_2(streams, request.out),
+        "7": figure_7(by_number, request.out, stream=_scaled(data)),
+        "8": figure_8(costs, request.out),
+        "9": figure_9(errors, limit, accuracies, request.out),
+        "10": figure_10(volumes, request.out),
+    }
+    request.tell("done", len(steps), len(steps))
+    return Results(
+        suite="groups",
+        metrics=metrics(errors, volumes, accuracies, costs["debs"]),
+        figures=figures,
+        config=_config(request.quick, plan, streams, absent),
+        commit=commit_id(),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def data_sets(plan: Plan) -> tuple[dict[str, DataSet], dict[str, str]]:
+    """Return the data sets that are there, and why others are not."""
+    found: dict[str, DataSet] = {}
+    absent: dict[str, str] = {}
+    for name in SOURCES:
+        try:
+            found[name] = recorded(name)
+        except SpillwayError as error:
+            absent[name] = str(error)
+    found["debs"] = rides(duration_s=plan.rides_s)
+    return found, absent
+
+
+def cut(data: dict[str, DataSet], plan: Plan, absent: dict[str, str]) -> tuple[list[Stream], Stream | None]:
+    """Return the data sets cut into windows, and the one that shows the limit; note what has no window."""
+    streams: dict[str, Stream] = {}
+    for name, each in list(data.items()):
+        try:
+            streams[name] = windows_of(each, plan.limits)
+        except SpillwayError as error:
+            absent[name] = str(error)
+            del data[name]
+    limit = streams.pop(LIMIT, None)
+    return list(streams.values()), limit
+
+
+def workers(data: dict[str, DataSet], plan: Plan) -> dict[int, Cost]:
+    """Time windows with one worker and with several."""
+    given = feed(data[_scaled(data)], rows=plan.timed_rows, windows=plan.timed_windows)
+    repeats = max(1, plan.repeats // 2)
+    return {
+        n: alternating(given, keep_ratio=KEEP_RATIO_7, repeats=repeats, workers=n, designs=["single"])
+        for n in WORKERS
+    }
+
+
+def timed(data: dict[str, DataSet], plan: Plan) -> dict[str, Cost]:
+    """Time windows of the streams of Figure 8."""
+    found = {}
+    for name in TIMED:
+        if name in data:
+            given = feed(data[name], rows=plan.timed_rows, windows=plan.timed_windows)
+            found[name] = alternating(given, keep_ratio=KEEP_RATIO_8, repeats=plan.repeats)
+    return found
+
+
+def metrics(
+    errors: dict[str, Compared], volumes: dict[str, Volume], accuracies: list[Met], cost: Cost
+) -> dict[str, float]:
+    """Return the metrics of the module's table."""
+    found: dict[str, float] = {}
+    for name, each in errors.items():
+        found[f"error.uniform_over_cod.{name}"] = each.uniform_over_cod
+        found[f"error.oasrs_over_cod.{name}"] = each.oasrs_over_cod
+        found[f"missing_groups.cod.{name}"] = each.methods.cod.missing_groups
+        found[f"data_for_same_error.uniform_over_cod.{name}"] = volumes[name].times_the_data(each.methods.cod)
+        found[f"coverage95.{name}"] = each.methods.coverage.share
+    for each_met in accuracies[:1]:
+        found["accuracy_met.packets"] = each_met.share
+    found["shed_cost.cod_over_uniform"] = cost.cod_over_uniform
+    return found
+
+
+def _scaled(data: dict[str, DataSet]) -> str:
+    return "packets" if "packets" in data else "debs"
+
+
+def _config(quick: bool, plan: Plan, streams: list[Stream], absent: dict[str, str]) -> dict[str, Any]:
+    recorded_ = [stream for stream in streams if stream.name != "debs"]
+    return {
+        "quick": quick,
+        "keep_ratio": KEEP_RATIO,
+        "keep_ratio_window_times": {"figure 7": KEEP_RATIO_7, "figure 8": KEEP_RATIO_8},
+        "shares": list(SHARES),
+        "rule": "variance",
+        "salts": {stream.name: len(plan.salts_of(stream)) for stream in streams},
+        "recorded": f"{len(recorded_)} data sets" if recorded_ else _absent(),
+        "unusable_files": absent,
+        "streams": {
+            stream.name: {
+                "query": stream.data.query,
+                "spans": len(stream.spans),
+                "windows": len(stream.windows),
+                "rows_per_window": sum(window.rows for window in stream.windows) / len(stream.windows),
+                "groups_per_window": sum(len(window.groups) for window in stream.windows)
+                / len(stream.windows),
+            }
+            for stream in streams
+        },
+    }
+
+
+def _absent() -> str:
+    where = "no data folder" if data_dir() is None else "no data set in the data folder"
+    return f"absent: {where}; set SPILLWAY_DATA to include recorded streams"
