@@ -52,20 +52,20 @@ def resolve(
     return column
 
 
-def key_columns(df: DataFrame, key: str | Sequence[str] | None) -> list[Column]:
-    """Return the columns whose hash decides about a row: those named, or all that can be hashed."""
+def key_columns(df: DataFrame, key: str | Sequence[str] | None, field: str = "key") -> list[Column]:
+    """Return the columns whose hash is taken: those named, or all that can be hashed."""
     if key is not None:
         names = [key] if isinstance(key, str) else list(key)
         if not names:
-            raise SpillwayError("key = [] is not allowed: expected one or more columns.")
+            raise SpillwayError(f"{field} = [] is not allowed: expected one or more columns.")
         for name in names:
             if not isinstance(name, str):
-                raise invalid("key", name, "names of columns", hint="add the expression as a column first")
+                raise invalid(field, name, "names of columns", hint="add the expression as a column first")
             if name not in df.columns:
-                raise unknown("key", name, df.columns)
+                raise unknown(field, name, df.columns)
             if not _hashable(df.schema[name].dataType):
                 kind = df.schema[name].dataType.simpleString()
-                raise SpillwayError(f"key = {name!r} has type {kind}, which Spark cannot hash.")
+                raise SpillwayError(f"{field} = {name!r} has type {kind}, which Spark cannot hash.")
     else:
         names = [field.name for field in df.schema.fields if _hashable(field.dataType)]
         if not names:

@@ -23,12 +23,23 @@ from typing import Any, Self
 
 from spillway.core.chance import mix
 from spillway.core.control.values import Decision
+from spillway.core.groups.census import Census, Ration, ration
+from spillway.core.groups.rates import Rule
 from spillway.core.tuples.cut import Cut, Ranks, cut_for
 from spillway.errors import SpillwayError
 from spillway.spark.offsets import BatchSize
 from spillway.spark.window_decide import WindowDecision, WindowSpec, decide_windows
 
 VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSpec:
+    """How groups share what is kept, and the time in which none should be missing (None: a batch)."""
+
+    rule: Rule
+    at_least: int
+    window_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +57,8 @@ class Stage:
     chained: bool = False
     window: WindowSpec | None = None
     latest_us: int | None = None
+    groups: GroupSpec | None = None
+    census: Census | None = None
     uniform_batches: int = 0
     distrust: int = 0
 
@@ -78,7 +91,13 @@ class Published:
             stages = []
             for stage in found["stages"]:
                 quantiles, window = stage.pop("quantiles", None), stage.pop("window", None)
-                known = Stage(**stage, window=None if window is None else _window_spec(window))
+                groups, census = stage.pop("groups", None), stage.pop("census", None)
+                known = Stage(
+                    **stage,
+                    window=None if window is None else _window_spec(window),
+                    groups=None if groups is None else GroupSpec(**groups),
+                    census=None if census is None else Census.from_dict(census),
+                )
                 if quantiles is not None:
                     known = replace(known, quantiles=tuple(float(value) for value in quantiles))
                 stages.append(known)
@@ -108,6 +127,11 @@ class BatchDecision:
     limit_rows: float | None = None
     after_batch: int | None = None
     windows: tuple[WindowDecision | None, ...] = ()
+    rations: tuple[Ration | None, ...] = ()
+
+    def ration_of(self, stage: int) -> Ration | None:
+        """Return the chances of a stage's groups, None where it sheds no groups."""
+        return self.rations[stage] if stage < len(self.rations) else None
 
     def windows_of(self, stage: int) -> WindowDecision | None:
         """Return what is decided about a stage's windows, None where it sheds no windows."""
@@ -122,6 +146,7 @@ class BatchDecision:
         record = {name: getattr(self, name) for name in self.__slots__}
         record["cuts"] = [cut.to_dict() for cut in self.cuts]
         record["windows"] = [None if windows is None else windows.to_dict() for windows in self.windows]
+        record["rations"] = [None if each is None else asdict(each) for each in self.rations]
         return json.dumps({"version": VERSION, **record}, allow_nan=False)
 
     def is_for(self, size: BatchSize) -> bool:
@@ -140,7 +165,11 @@ class BatchDecision:
                 None if windows is None else WindowDecision.from_dict(windows)
                 for windows in record.pop("windows", ())
             )
-            return cls(cuts=cuts, windows=windows, **record)
+            rations = tuple(
+                None if each is None else Ration(tuple(each["keys"]), tuple(each["chances"]), each["rest"])
+                for each in record.pop("rations", ())
+            )
+            return cls(cuts=cuts, windows=windows, rations=rations, **record)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise SpillwayError(f"the decision cannot be read: {error!r}.") from error
 
@@ -175,6 +204,12 @@ def decide(
         cut_s=size.cut_s,
         limit_rows=limit,
         after_batch=published.after_batch,
+        rations=tuple(
+            None
+            if stage.groups is None
+            else _ration(stage, stage.groups, keep ** (1.0 / length), rows, published.rows_per_s)
+            for stage, length in zip(published.stages, chain_lengths(published.stages), strict=True)
+        ),
         windows=tuple(
             None
             if stage.window is None
@@ -190,6 +225,17 @@ def decide(
             for number, stage in enumerate(published.stages)
         ),
     )
+
+
+def _ration(
+    stage: Stage, spec: GroupSpec, keep: float, rows: float | None, rows_per_s: float | None
+) -> Ration:
+    """Return the chances of a stage's groups, over the rows of a window if one is known and longer than the batch."""
+    census = stage.census or Census()
+    expected = census.rows if rows is None else rows
+    if spec.window_s is not None and rows_per_s is not None:
+        expected = max(expected, spec.window_s * rows_per_s)
+    return ration(census, keep_ratio=keep, rows=expected, rule=spec.rule, at_least=spec.at_least)
 
 
 def chain_lengths(stages: Sequence[Stage]) -> list[int]:

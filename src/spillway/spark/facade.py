@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from spillway.core import control
 from spillway.core.control import Controller
+from spillway.core.groups.rates import Rule
 from spillway.core.windows import Arrangement
 from spillway.durations import Duration, seconds
 from spillway.errors import CheckpointInUseError, SpillwayError, invalid, unknown
+from spillway.spark.groups import GroupPlan, GroupRow
 from spillway.spark.listener import LoopListener, listen
 from spillway.spark.loop import Loop
 from spillway.spark.plane import ControlRow, owner_of
@@ -126,6 +128,51 @@ class Spillway:
         stage = self._loop.add_stage(plan.floor, chained=plan.chained)
         control_row = ControlRow(str(self._folder.root), self._checkpoint_text, stage)
         return plan.build(control_row, self._observe(stage), enforce=self.mode == "enforce")
+
+    def groups(
+        self,
+        df: DataFrame,
+        by: str | Sequence[str],
+        value: str | Column | None = None,
+        window: Duration | None = None,
+        rule: Rule = "variance",
+        at_least: int = 8,
+        key: str | Sequence[str] | None = None,
+        weight: str = "weight",
+    ) -> DataFrame:
+        """Shed rows group by group, so that no group is missing and each keeps enough rows for its answer.
+
+        Rows of groups that are rare or new are kept; those of frequent groups with a chance that the rule gives them.
+
+        ======== ==========================================================================================
+        option   meaning
+        ======== ==========================================================================================
+        by       the columns that make the groups; nulls are a group
+        value    the number that will be averaged: the variance rule gives more rows to groups where it varies more;
+                 without it that rule is "equal"
+        window   the length of the window that is aggregated: no group should be missing in it. Without it, in a batch
+        rule     "variance", "equal", or "proportional" with at least some rows a group
+        at_least how many rows of a group to expect at least: a group is missed with a chance of e to the minus that
+        key      the columns whose hash picks the rows; by default all
+        weight   the name of the column that is added: one over the row's chance of being kept
+        ======== ==========================================================================================
+        """
+        self._require_open()
+        plan = GroupPlan.check(
+            df,
+            by=by,
+            value=value,
+            window=window,
+            rule=rule,
+            at_least=at_least,
+            key=key,
+            weight=weight,
+            arrival=self._arrival,
+        )
+        self._listen(df.sparkSession)
+        stage = self._loop.add_stage(chained=plan.chained, groups=plan.spec)
+        row = GroupRow(str(self._folder.root), self._checkpoint_text, stage)
+        return plan.build(row, self._observe(stage), enforce=self.mode == "enforce")
 
     def windows(
         self,

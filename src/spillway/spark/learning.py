@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from spillway.core.groups.census import Census
 from spillway.spark.decide import BatchDecision, Stage, chain_lengths
 from spillway.spark.report import BatchReport, StageReport
 
@@ -49,8 +50,15 @@ def _counted(stage: Stage, seen: StageReport, units: float | None) -> Stage:
         protected_share=_smooth(stage.protected_share or None, seen.protected / seen.arrived) or 0.0,
         quantiles=seen.quantiles if ranked else stage.quantiles,
         uniform_batches=max(stage.uniform_batches - 1, 0),
+        census=_census(stage, seen),
         latest_us=max((us for us in (stage.latest_us, seen.latest_us) if us is not None), default=None),
     )
+
+
+def _census(stage: Stage, seen: StageReport) -> Census | None:
+    if stage.groups is None or seen.groups is None:
+        return stage.census
+    return (stage.census or Census()).after(seen.groups, seen.arrived, seen.sample)
 
 
 def _share_by_rank(told: BatchDecision, number: int, length: int, seen: StageReport) -> float | None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from spillway.core.control import Controller, CostModel, CostModelConfig, Costs, Decision, Sample
 from spillway.errors import SpillwayError
-from spillway.spark.decide import BatchDecision, Published, Stage
+from spillway.spark.decide import BatchDecision, GroupSpec, Published, Stage
 from spillway.spark.history import Entry, History
 from spillway.spark.learning import learn, quick_to_rise
 from spillway.spark.report import BatchReport
@@ -83,14 +83,20 @@ class Loop:
     # What the facade asks
 
     def add_stage(
-        self, floor: float = 0.0, *, chained: bool = False, window: WindowSpec | None = None
+        self,
+        floor: float = 0.0,
+        *,
+        chained: bool = False,
+        window: WindowSpec | None = None,
+        groups: GroupSpec | None = None,
     ) -> int:
         """Add a place in the plan where rows are shed and return its number; ``chained``: behind the last one."""
         with self._lock:
             number = len(self._stages)
             before = self._published.stages
             known = before[number] if number < len(before) else Stage()
-            self._stages.append(replace(known, floor=floor, chained=chained and number > 0, window=window))
+            chained = chained and number > 0
+            self._stages.append(replace(known, floor=floor, chained=chained, window=window, groups=groups))
             self._publish(replace(self._published, stages=tuple(self._stages)))
             return number
 

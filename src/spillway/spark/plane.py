@@ -166,6 +166,7 @@ def _arrow_schema(text: str) -> pa.Schema:
         "double": pa.float64(),
         "string": pa.string(),
         "array<int>": pa.list_(pa.int32()),
+        "array<bigint>": pa.list_(pa.int64()),
         "array<boolean>": pa.list_(pa.bool_()),
     }
     parts = [part.split() for part in text.split(", ")]

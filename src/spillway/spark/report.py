@@ -29,6 +29,8 @@ class StageReport:
     quantiles: tuple[float, ...] | None = None
     passed: int | None = None
     latest_us: int | None = None
+    groups: tuple[tuple[int, int], ...] | None = None
+    sample: tuple[tuple[int, float], ...] = ()
 
     @classmethod
     def of(cls, metrics: Mapping[str, Any]) -> StageReport:
@@ -37,7 +39,7 @@ class StageReport:
         Spark Connect writes what is not finite as text.
         """
         counts = ("arrived", "kept", "protected", "utility_missing", "arrival_missing")
-        quantiles = metrics.get("quantiles")
+        quantiles, groups = metrics.get("quantiles"), metrics.get("groups")
         return cls(
             **{name: int(metrics.get(name) or 0) for name in counts},
             first_arrival_s=_number(metrics.get("first_arrival")),
@@ -46,6 +48,8 @@ class StageReport:
             passed=_whole(metrics.get("passed")),
             latest_us=_whole(metrics.get("latest_us")),
             quantiles=None if quantiles is None else tuple(float(value) for value in quantiles),
+            groups=None if groups is None else tuple((int(item), int(n)) for item, n in map(_pair, groups)),
+            sample=tuple((int(key), float(value)) for key, value in map(_pair, metrics.get("sample") or ())),
         )
 
 
@@ -118,6 +122,12 @@ def _as_dict(row: Any) -> Mapping[str, Any]:
         return row
     found: dict[str, Any] = row.asDict()
     return found
+
+
+def _pair(found: Any) -> tuple[Any, Any]:
+    """Return a struct of two fields, which Spark Connect gives as a dict."""
+    first, second = found.values() if isinstance(found, Mapping) else found
+    return first, second
 
 
 def _whole(value: Any) -> int | None:

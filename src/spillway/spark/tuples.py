@@ -75,7 +75,7 @@ class TuplePlan:
             arrival=None if arrival is None else resolve(df, "arrival", arrival, moment, "timestamp"),
             key=key_columns(df, key),
             weight=weight,
-            chained=_has_weight(df, weight),
+            chained=has_weight(df, weight),
             floor=float(floor),
         )
 
@@ -159,7 +159,7 @@ def _missing(utility: Column) -> Column:
     return utility.isNull() | F.isnan(utility)
 
 
-def _has_weight(df: DataFrame, weight: str) -> bool:
+def has_weight(df: DataFrame, weight: str) -> bool:
     """Return whether the DataFrame carries weights of an earlier stage; a column of the user's own is refused."""
     if not isinstance(weight, str) or not weight:
         raise invalid("weight", weight, "a column name")

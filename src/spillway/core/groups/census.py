@@ -1,0 +1,150 @@
+"""What is known of a stream's groups while it runs, and the chance that each group's rows get of it.
+
+On a stream a batch is decided before its rows are looked at, so the concept of the batches before has to do. A sketch
+of each batch gives its most frequent groups and their counts; they are folded into forgetful counts:
+
+    count' = γ count + new        rows' = γ rows + arrived        share_g = count_g / rows
+
+At most ``most_groups`` are known. All others, rare or new, are the *rest*, whose share is what is left of 1.
+
+**Rationing.** A share r of N rows is to be kept. The rest comes first, for a group of one row is gone if that row is:
+it is kept whole if that takes no more than half of the budget, and otherwise that half is spread over it evenly. What
+is left is divided among the known groups by a rule (:mod:`~spillway.core.groups.rates`), and gives
+
+    π_g = n_g / N_g        N_g = share_g N
+
+Rows are kept independently with chance π_g, so n_g is an expectation: with ``at_least`` = a rows expected a group is
+missed with probability e^-a. If the budget is below one row a known group, all of them get the same chance.
+
+The weights are one over the chance that was really used. So if the groups have drifted since, estimates stay
+unbiased; only their errors are no longer the smallest.
+
+==========  =========================================================================
+symbol      meaning
+==========  =========================================================================
+γ           ``memory``
+r, N        ``keep_ratio``, ``rows``: of the span in which no group should be missing
+π_g, n_g    chance and expected rows of group g
+==========  =========================================================================
+
+>>> census = Census().after([(11, 900), (22, 90)], arrived=1000)
+>>> census.shares.round(3), round(census.rest, 3)
+(array([0.9 , 0.09]), 0.01)
+>>> ration(census, keep_ratio=0.05, rows=1000, rule="equal", at_least=8)
+Ration(keys=(11, 22), chances=(0.022..., 0.222...), rest=1.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from spillway.core.groups.rates import Rule, allocate
+from spillway.core.groups.spread import SpreadConfig
+from spillway.core.groups.strata import Floats
+
+MOST_GROUPS = 4_096
+_MEMORY = 0.7
+_LEAST_COUNT = 0.5  # of a row: below it a group is forgotten
+_MOST_FOR_THE_REST = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """Forgetful counts of the most frequent groups, known by a 64-bit hash, and how much their values vary."""
+
+    keys: tuple[int, ...] = ()
+    counts: tuple[float, ...] = ()
+    rows: float = 0.0
+    spread: dict[str, Any] | None = None
+
+    @property
+    def shares(self) -> Floats:
+        """The share of all rows that each known group has."""
+        return np.asarray(self.counts) / max(self.rows, 1e-300)
+
+    @property
+    def rest(self) -> float:
+        """The share of the rows whose groups are not known."""
+        return max(0.0, 1.0 - float(self.shares.sum())) if self.rows else 1.0
+
+    @property
+    def variation(self) -> Floats | None:
+        """How much the values of each known group vary, None if no value has been seen."""
+        if self.spread is None:
+            return None
+        known = SpreadConfig(most_groups=MOST_GROUPS).build(self.spread)
+        return known.variation(np.asarray(self.keys, dtype=np.int64))
+
+    def after(
+        self,
+        top: Sequence[tuple[int, float]],
+        arrived: float,
+        sample: Sequence[tuple[int, float]] = (),
+    ) -> Census:
+        """Return what is known after a batch: its most frequent groups, its rows, a sample of processed values."""
+        counts = {
+            key: _MEMORY * count
+            for key, count in zip(self.keys, self.counts, strict=True)
+            if count > _LEAST_COUNT
+        }
+        for key, count in top:
+            counts[key] = counts.get(key, 0.0) + count
+        kept = sorted(counts, key=lambda key: (-counts[key], key))[:MOST_GROUPS]
+        return Census(
+            keys=tuple(kept),
+            counts=tuple(counts[key] for key in kept),
+            rows=_MEMORY * self.rows + arrived,
+            spread=self._learned(sample),
+        )
+
+    def _learned(self, sample: Sequence[tuple[int, float]]) -> dict[str, Any] | None:
+        if not sample:
+            return self.spread
+        spread = SpreadConfig(most_groups=MOST_GROUPS).build(self.spread)
+        keys, codes = np.unique(np.array([key for key, _ in sample], dtype=np.int64), return_inverse=True)
+        spread.learn(keys, codes=codes, values=np.array([value for _, value in sample], dtype=np.float64))
+        return spread.snapshot()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready form."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> Self:
+        """Read back what :meth:`to_dict` gave."""
+        return cls(tuple(found["keys"]), tuple(found["counts"]), found["rows"], found["spread"])
+
+
+@dataclass(frozen=True, slots=True)
+class Ration:
+    """The chance of a row of each listed group, and that of a row of any other."""
+
+    keys: tuple[int, ...] = ()
+    chances: tuple[float, ...] = ()
+    rest: float = 1.0
+
+
+def ration(census: Census, *, keep_ratio: float, rows: float, rule: Rule, at_least: int) -> Ration:
+    """Divide a budget among the groups that are known; groups that are kept whole are not listed."""
+    if keep_ratio >= 1.0:
+        return Ration()
+    if not census.keys:
+        return Ration(rest=keep_ratio)
+    budget, unknown_rows = keep_ratio * rows, census.rest * rows
+    rest = min(1.0, _MOST_FOR_THE_REST * budget / unknown_rows) if unknown_rows > 0.0 else 1.0
+    budget -= rest * unknown_rows
+    sizes = np.maximum(1, np.round(census.shares * rows)).astype(np.int64)
+    if budget < len(sizes):
+        chances = np.full(len(sizes), min(1.0, max(budget, 0.0) / float(sizes.sum())))
+    else:
+        found = allocate(
+            sizes, int(budget + 1e-6), rule=rule, variation=census.variation, at_least=at_least, exceed=False
+        )
+        chances = np.minimum(1.0, found.rows / sizes)
+    listed = chances < 1.0 if rest >= 1.0 else np.ones(len(sizes), dtype=np.bool_)
+    keys = np.asarray(census.keys, dtype=np.int64)[listed]
+    return Ration(tuple(keys.tolist()), tuple(chances[listed].tolist()), rest)

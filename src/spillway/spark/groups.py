@@ -1,0 +1,184 @@
+"""Groups on Spark: each row is kept with the chance of its group, which a table in the control row holds.
+
+The plan that is added, all of it native::
+
+    rows -> cross join with the control row -> look the group's limit up -> observe -> filter: hash <= limit
+         -> weight -> the user's groupBy(...).agg(est.mean(...), ...)
+
+``observe`` brings back the most frequent groups of the batch (``approx_top_k``, a sketch of bounded size) and, for
+the variance rule, the values of a few hashed rows. From them come the chances of the batches to come
+(core/groups/census.py). The weight is worked out from the very limit that the row was compared with, so it is one
+over the inclusion probability that was used, whatever the groups have done since the sketch was taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from spillway.core.chance import threshold
+from spillway.core.groups.census import Ration
+from spillway.core.groups.lookup import Lookup
+from spillway.core.groups.rates import Rule
+from spillway.durations import Duration, seconds
+from spillway.errors import invalid, unknown
+from spillway.spark.columns import key_columns, require_stream, resolve
+from spillway.spark.decide import BatchDecision, GroupSpec
+from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
+from spillway.spark.tuples import WEIGHT_MARK, has_weight
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+GROUPS = (
+    f"{PREFIX}salt bigint not null, {PREFIX}keys array<bigint> not null, {PREFIX}limits array<bigint> not null, "
+    f"{PREFIX}places bigint not null, {PREFIX}rest bigint not null, {PREFIX}sampled bigint not null, "
+    f"{PREFIX}note string"
+)
+TOP = 2_000  # groups that a batch reports
+_TRACKED = 20_000  # groups that its sketch follows
+_SAMPLE_ROWS = 1_000
+_KEY, _HASH, _LIMIT, _KEEP = (f"{PREFIX}{name}" for name in ("key", "hash", "limit", "keep"))
+_ALL = 2**63 - 1  # no hash is above it
+
+
+@dataclass(frozen=True)
+class GroupRow(ControlRow):
+    """The control row of a stage that sheds groups."""
+
+    schema: ClassVar[str] = GROUPS
+
+    def row(self, decision: BatchDecision | None, note: str) -> dict[str, Any]:
+        """Return the table of limits, ready to be looked up."""
+        told = None if decision is None else decision.ration_of(self.stage)
+        ration = Ration() if told is None else told
+        table = Lookup.of(
+            ration.keys, [threshold(chance) for chance in ration.chances], threshold(ration.rest)
+        )
+        rows = None if decision is None else decision.expected_rows
+        return {
+            f"{PREFIX}salt": 0 if decision is None else decision.salt_of(self.stage),
+            f"{PREFIX}keys": list(table.keys),
+            f"{PREFIX}limits": list(table.values),
+            f"{PREFIX}places": len(table.keys) - 1,
+            f"{PREFIX}rest": table.default,
+            f"{PREFIX}sampled": threshold(min(1.0, _SAMPLE_ROWS / rows) if rows else 0.0),
+            f"{PREFIX}note": note or None,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupPlan:
+    """What ``Spillway.groups`` was asked for, checked against a DataFrame."""
+
+    df: DataFrame
+    by: list[Column]
+    value: Column | None
+    arrival: Column | None
+    key: list[Column]
+    weight: str
+    chained: bool
+    spec: GroupSpec
+
+    @classmethod
+    def check(
+        cls,
+        df: DataFrame,
+        *,
+        by: str | Sequence[str],
+        value: str | Column | None,
+        window: Duration | None,
+        rule: Rule,
+        at_least: int,
+        key: str | Sequence[str] | None,
+        weight: str,
+        arrival: str | None,
+    ) -> GroupPlan:
+        """Refuse what cannot work, at the call."""
+        require_stream(df, "spillway.core.groups.shed")
+        if rule not in get_args(Rule):
+            raise unknown("rule", rule, get_args(Rule))
+        if isinstance(at_least, bool) or not isinstance(at_least, int) or not 1 <= at_least <= 10_000:
+            raise invalid("at_least", at_least, "a whole number from 1 to 10000")
+        if not isinstance(by, str) and not by:
+            raise invalid("by", by, "a column or several")
+        moment = (T.TimestampType, T.TimestampNTZType)
+        return cls(
+            df=df,
+            by=key_columns(df, by, field="by"),
+            value=None if value is None else resolve(df, "value", value, (T.NumericType,), "a number"),
+            arrival=None if arrival is None else resolve(df, "arrival", arrival, moment, "timestamp"),
+            key=key_columns(df, key),
+            weight=weight,
+            chained=has_weight(df, weight),
+            spec=GroupSpec(
+                rule=rule,
+                at_least=at_least,
+                window_s=None if window is None else seconds("window", window),
+            ),
+        )
+
+    def build(self, control: GroupRow, observation: str, *, enforce: bool) -> DataFrame:
+        """Return the DataFrame with the shedding stage in it."""
+        frame = control_frame(self.df.sparkSession, control)
+        check_executors(frame)
+        df = self.df.crossJoin(F.broadcast(frame))
+        df = df.select("*", F.xxhash64(*self.by).alias(_KEY))
+        df = df.select("*", _limit().alias(_LIMIT), F.xxhash64(*self.key, f"{PREFIX}salt").alias(_HASH))
+        df = df.drop(f"{PREFIX}keys", f"{PREFIX}limits")  # before rows are copied
+        df = df.select("*", (F.col(_HASH) <= F.col(_LIMIT)).alias(_KEEP))
+        df = df.observe(observation, *self._metrics(enforce=enforce))
+        if enforce:
+            df = df.where(F.col(_KEEP))
+        weight = _one_over_chance() if enforce else F.lit(1.0)
+        if self.chained:
+            weight = F.col(self.weight) * weight
+        df = df.withColumn(self.weight, weight.alias(self.weight, metadata={WEIGHT_MARK: True}))
+        return df.drop(*[name for name in df.columns if name.startswith(PREFIX)])
+
+    def _metrics(self, *, enforce: bool) -> list[Column]:
+        metrics = [
+            F.count(F.lit(1)).alias("arrived"),
+            F.count_if(F.col(_KEEP)).alias("kept"),
+            F.max(f"{PREFIX}note").alias("note"),
+            F.expr(f"approx_top_k({_KEY}, {TOP}, {_TRACKED})").alias("groups"),
+        ]
+        if self.value is not None:
+            # Of rows that are processed: a hash under both limits. What a group varies does not depend on its hashes.
+            seen = F.col(_KEEP) & (F.col(_HASH) <= F.col(f"{PREFIX}sampled"))
+            value = self.value.cast("double")
+            known = seen & value.isNotNull() & ~F.isnan(value)
+            metrics.append(F.collect_list(F.when(known, F.struct(F.col(_KEY), value))).alias("sample"))
+        if self.arrival is not None:
+            at = self.arrival.cast("timestamp").cast("double")
+            if enforce:
+                at = F.when(F.col(_KEEP), at)
+            metrics += [
+                F.min(at).alias("first_arrival"),
+                F.avg(at).alias("mean_arrival"),
+                F.count_if(self.arrival.isNull()).alias("arrival_missing"),
+            ]
+        return metrics
+
+
+def _limit() -> Column:
+    """Return the limit of the row's group: at one of two places of the table, or that of the rest."""
+    key, places = F.col(_KEY), F.col(f"{PREFIX}places")
+    found = F.col(f"{PREFIX}rest")
+    for place in (F.shiftrightunsigned(key, 32).bitwiseAND(places), key.bitwiseAND(places)):
+        at = place.cast("int")
+        found = F.when(F.get(f"{PREFIX}keys", at) == key, F.get(f"{PREFIX}limits", at)).otherwise(found)
+    return found
+
+
+def _one_over_chance() -> Column:
+    """Return one over the share of all hashes that are within the limit."""
+    limit = F.col(_LIMIT)
+    return F.when(limit >= _ALL, F.lit(1.0)).otherwise(
+        F.lit(2.0**64) / (limit.cast("double") + F.lit(2.0**63 + 1.0))
+    )

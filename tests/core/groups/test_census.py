@@ -1,0 +1,78 @@
+"""What is known of a stream's groups, how the budget is rationed, and the table that a plan looks limits up in."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spillway.core.groups.census import MOST_GROUPS, Census, ration
+from spillway.core.groups.lookup import Lookup
+
+KEYS = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(keys=st.lists(KEYS, unique=True, max_size=200), others=st.lists(KEYS, max_size=50))
+def test_every_key_is_found_and_no_other(keys: list[int], others: list[int]) -> None:
+    table = Lookup.of(keys, list(range(len(keys))), default=-1)
+    assert table.left_out == ()
+    assert [table.find(key) for key in keys] == list(range(len(keys)))
+    assert all(table.find(key) == -1 for key in others if key not in keys)
+
+
+def test_keys_that_share_both_places_are_left_out_and_named() -> None:
+    keys = [n << 60 for n in range(4)]
+    table = Lookup.of(keys, [1, 2, 3, 4], default=0)
+    assert len(table.left_out) == 3, "their two places are one and the same"
+    assert {key for key in keys if table.find(key)} | set(table.left_out) == set(keys)
+
+
+def test_counts_are_forgotten_and_bounded() -> None:
+    census = Census()
+    for batch in range(20):
+        top = [(batch * 1_000 + n, 5) for n in range(1_000)]
+        census = census.after(top, arrived=10_000)
+        assert len(census.keys) <= MOST_GROUPS
+    assert 0 not in census.keys, "not seen for twenty batches"
+    assert census.rest == pytest.approx(0.62, abs=0.01), "half is not in the top, and old groups are forgotten"
+    assert Census.from_dict(json.loads(json.dumps(census.to_dict()))) == census
+
+
+@given(
+    counts=st.lists(st.integers(1, 5_000), min_size=1, max_size=60),
+    unknown=st.integers(0, 5_000),
+    keep=st.floats(0.01, 0.99),
+    rule=st.sampled_from(["proportional", "equal", "variance"]),
+)
+def test_the_ration_meets_its_budget_and_leaves_no_group_out(
+    counts: list[int], unknown: int, keep: float, rule: str
+) -> None:
+    rows = sum(counts) + unknown
+    census = Census().after(list(enumerate(counts)), arrived=rows)
+    found = ration(census, keep_ratio=keep, rows=rows, rule=rule, at_least=8)  # type: ignore[arg-type]
+    chance = dict(zip(found.keys, found.chances, strict=True))
+    expected = sum(n * chance.get(key, found.rest) for key, n in enumerate(counts)) + unknown * found.rest
+    assert expected <= keep * rows + 1.0
+    assert found.rest > 0.0
+    assert all(0.0 < each <= 1.0 for each in found.chances)
+    if keep * rows - unknown >= 8 * len(counts) + 1 and unknown <= 0.5 * keep * rows:
+        kept = np.array([n * chance.get(key, found.rest) for key, n in enumerate(counts)])
+        assert (kept >= np.minimum(counts, 8) - 1e-9).all()
+
+
+def test_groups_that_vary_get_more() -> None:
+    sample = [(1, value) for value in (10.0, 10.1, 9.9, 10.0)] + [
+        (2, value) for value in (1.0, 19.0, 5.0, 15.0)
+    ]
+    census = Census().after([(1, 1_000), (2, 1_000)], arrived=2_000, sample=sample)
+    found = ration(census, keep_ratio=0.1, rows=2_000, rule="variance", at_least=8)
+    steady, varying = found.chances
+    assert varying > 3 * steady
+
+
+def test_before_anything_is_known_all_rows_have_the_same_chance() -> None:
+    assert ration(Census(), keep_ratio=0.2, rows=100, rule="equal", at_least=8).rest == 0.2
+    assert ration(Census(), keep_ratio=1.0, rows=100, rule="equal", at_least=8).rest == 1.0

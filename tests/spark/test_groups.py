@@ -1,0 +1,151 @@
+"""Groups on Spark: none is missing, weights are one over the chance that was used, a replay keeps the same rows."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from spillway import Spillway, SpillwayError
+from spillway.core import control
+from spillway.core.control import Controller
+from spillway.replay import Rates, stream
+from tests.spark.orders import PAST, Sink, run
+
+SECONDS, PER_S, PER_BATCH = 12, 2_000, 4_000
+BATCHES = SECONDS * PER_S // PER_BATCH
+
+
+def keeping(share: float) -> Controller:
+    return control.make("fixed", target_delay_s=2.0, keep_ratio=share)
+
+
+def rides(spark: SparkSession) -> DataFrame:
+    """Three busy routes of very different fares, forty routes of one row in 2,000 each, and rows without a route."""
+    trace = Rates((float(PER_S),), (float(SECONDS),))
+    rows = stream(
+        spark, trace, generator="tests.spark.orders:orders", start=PAST, max_rows_per_batch=PER_BATCH
+    )
+    rare = F.concat(F.lit("rare "), (F.floor(F.col("id") / 50) % 40).cast("string"))
+    busy = F.concat(F.lit("busy "), (F.col("id") % 3).cast("string"))
+    nobody = F.col("id") % 400 == 3
+    route = F.when(nobody, None).when(F.col("id") % 50 == 0, rare).otherwise(busy)
+    spread = F.when(route == "busy 2", 50.0).otherwise(0.5)
+    noise = (F.pmod(F.hash("id"), F.lit(2_001)) - 1_000) / 1_000.0
+    return rows.select("id", "timestamp", route.alias("route"), (100.0 + spread * noise).alias("fare"))
+
+
+def routes(rows: list[Row]) -> Counter[str | None]:
+    return Counter(row["route"] for row in rows)
+
+
+def totals(batches: Mapping[int, list[Row]]) -> dict[Any, float]:
+    found: dict[Any, float] = defaultdict(float)
+    for rows in batches.values():
+        for row in rows:
+            found[row["route"]] += row["weight"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def exact(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sink:
+    return run(rides(spark), tmp_path_factory.mktemp("exact"))
+
+
+@pytest.fixture(scope="module")
+def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Sink, Path]:
+    checkpoint = tmp_path_factory.mktemp("kept")
+    with Spillway("g", 2.0, checkpoint, controller=keeping(0.1)) as shed:
+        found = run(shed.groups(rides(spark), by="route", value="fare"), checkpoint, shed)
+        assert shed.status().problems == ()
+    return found, checkpoint
+
+
+def test_no_group_is_missing_and_the_budget_holds(exact, kept) -> None:
+    found, _ = kept
+    for batch in range(2, BATCHES):
+        assert set(routes(found[batch])) == set(routes(exact[batch])), "also those without a route"
+        assert sum(routes(found[batch]).values()) == pytest.approx(0.1 * PER_BATCH, rel=0.35)
+
+
+def test_rare_groups_are_whole_and_weights_give_the_totals_back(exact, kept) -> None:
+    found, _ = kept
+    everything = routes([row for rows in exact.values() for row in rows])
+    for route, total in totals({b: found[b] for b in range(2, BATCHES)}).items():
+        arrived = sum(routes(exact[b])[route] for b in range(2, BATCHES))
+        assert total == pytest.approx(arrived, rel=0.25), route
+    rare = [row for b in range(2, BATCHES) for row in found[b] if (row["route"] or "").startswith("rare")]
+    assert {row["weight"] for row in rare} == {1.0}
+    assert len(rare) == sum(n for route, n in everything.items() if (route or "").startswith("rare")) * 4 / 6
+
+
+def test_the_group_that_varies_most_gets_the_most_rows(kept) -> None:
+    found, _ = kept
+    late = routes([row for b in range(3, BATCHES) for row in found[b]])
+    assert late["busy 2"] > 3 * late["busy 0"]
+    assert late["busy 2"] > 3 * late["busy 1"]
+
+
+def test_weights_are_one_over_the_chance_that_was_written_down(kept) -> None:
+    found, checkpoint = kept
+    for batch in range(2, BATCHES):
+        told = json.loads((checkpoint / "spillway" / "decisions" / f"{batch}.json").read_text())["rations"][0]
+        chances = {1.0, told["rest"], *told["chances"]}
+        for row in found[batch]:
+            assert min(abs(row["weight"] * chance - 1.0) for chance in chances) < 1e-9
+
+
+def test_a_batch_that_is_replayed_keeps_the_same_rows(spark: SparkSession, kept) -> None:
+    found, checkpoint = kept
+    last = BATCHES - 1
+    (checkpoint / "commits" / str(last)).unlink()
+    (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
+    with Spillway("g", 2.0, checkpoint, controller=keeping(0.9)) as shed:
+        again = run(shed.groups(rides(spark), by="route", value="fare"), checkpoint)
+    assert again.ids(last) == found.ids(last)
+
+
+def test_chained_weights_multiply_and_observing_drops_nothing(
+    spark: SparkSession, exact, tmp_path: Path
+) -> None:
+    with Spillway("g", 2.0, tmp_path / "two", controller=keeping(0.25)) as shed:
+        rows = shed.groups(shed.tuples(rides(spark)), by="route")
+        found = run(rows, tmp_path / "two", shed)
+    assert sum(totals(found).values()) == pytest.approx(SECONDS * PER_S, rel=0.1)
+    with Spillway("g", 2.0, tmp_path / "seen", controller=keeping(0.1), mode="observe") as shed:
+        seen = run(shed.groups(rides(spark), by=["route"], rule="proportional"), tmp_path / "seen", shed)
+        assert sum(shed.history()["would_drop_rows"].to_pylist()) > 0.5 * SECONDS * PER_S
+    assert {b: routes(rows) for b, rows in seen.items()} == {b: routes(rows) for b, rows in exact.items()}
+    assert {row["weight"] for rows in seen.values() for row in rows} == {1.0}
+
+
+def test_a_million_groups_stay_bounded(spark: SparkSession, tmp_path: Path) -> None:
+    """Every row its own group: the budget holds, and what is remembered does not grow."""
+    with Spillway("g", 2.0, tmp_path, controller=keeping(0.2)) as shed:
+        found = run(shed.groups(rides(spark), by="id"), tmp_path, shed)
+    for batch in range(2, BATCHES):
+        assert len(found[batch]) == pytest.approx(0.2 * PER_BATCH, rel=0.4)
+    assert (tmp_path / "spillway" / "latest.json").stat().st_size < 1_000_000
+
+
+def test_errors_at_the_call(spark: SparkSession, tmp_path: Path) -> None:
+    rows = rides(spark)
+    with Spillway("g", 2.0, tmp_path) as shed:
+        for message, options in {
+            "did you mean 'route'": {"by": "rout"},
+            "by = \\[\\]": {"by": []},
+            "did you mean 'equal'": {"by": "route", "rule": "equl"},
+            "at_least": {"by": "route", "at_least": 0},
+            "expected a number": {"by": "route", "value": "route"},
+            "window": {"by": "route", "window": "a while"},
+        }.items():
+            with pytest.raises(SpillwayError, match=message):
+                shed.groups(rows, **options)  # type: ignore[arg-type]
+        with pytest.raises(SpillwayError, match="not a streaming DataFrame"):
+            shed.groups(spark.range(3), by="id")
