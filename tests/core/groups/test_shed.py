@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from spillway.core.groups import METADATA, RULES, SpreadConfig, draws, group_keys, shed, strata_of, stratified
+from spillway.core.groups import (
+    METADATA,
+    RULES,
+    SpreadConfig,
+    draws,
+    estimate,
+    group_keys,
+    shed,
+    strata_of,
+    stratified,
+)
 from spillway.errors import SpillwayError
 
 
@@ -188,6 +199,7 @@ def test_a_sample_has_exactly_the_rows_it_should() -> None:
         ({"key": "uuid"}, "key = 'uuid'"),
         ({"weight": "fare"}, "pass weight= another name"),
         ({"at_least": 0.5}, "a whole number >= 0"),
+        ({"salt": 2**70}, "a whole number of 64 bits"),
     ],
 )
 def test_wrong_options_are_told(options: dict[str, Any], said: str) -> None:
@@ -198,3 +210,34 @@ def test_wrong_options_are_told(options: dict[str, Any], said: str) -> None:
 def test_lists_make_no_groups() -> None:
     with pytest.raises(SpillwayError, match="rows cannot be grouped by that"):
         shed(pa.table({"g": [["a"], ["b"]]}), by="g", keep_ratio=0.5)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1e200 * (n % 7) for n in range(100)],
+        [float("inf") if n % 9 == 0 else 1.0 for n in range(100)],
+        [0.0] * 100,
+        [float(n % 11 - 5) for n in range(100)],
+    ],
+    ids=["huge", "infinite", "zero", "around zero"],
+)
+def test_odd_values_break_nothing(values: list[float]) -> None:
+    table = pa.table({"n": range(100), "g": [n % 5 for n in range(100)], "v": values})
+    for rule in RULES:
+        kept = shed(table, by="g", keep_ratio=0.2, rule=rule, value="v")  # type: ignore[arg-type]
+        assert kept.num_rows == 20
+        for aggregate in ("mean", "sum", "median"):
+            assert estimate(kept, by="g", value="v", aggregate=aggregate).num_rows == 5
+
+
+def test_groups_whose_keys_cannot_be_hashed_are_known_by_their_text() -> None:
+    table = pa.table({"g": [Decimal("1.5"), Decimal("2.5")] * 50, "n": range(100)})
+    labels = strata_of(table, "g").labels
+    assert group_keys(labels).tolist() == group_keys(labels.take(pa.array([1, 0]))).tolist()[::-1]
+    assert shed(table, by="g", keep_ratio=0.1).num_rows == 10
+
+
+def test_chunks_with_dictionaries_of_their_own() -> None:
+    chunks = [pa.array(["a", "b"]).dictionary_encode(), pa.array(["c", "a"]).dictionary_encode()]
+    assert strata_of(pa.table({"g": pa.chunked_array(chunks)}), "g").codes.tolist() == [0, 1, 2, 0]

@@ -13,6 +13,7 @@ most), the function is computed B times with one part left out and the weights o
 
 with Student's t for B - 1. That holds for smooth functions (a variance, a correlation, a mean of logarithms) and
 not for extremes or numbers of distinct values. Where nothing was shed there is nothing to estimate: no width.
+There is no prior here: a few rows that happen to be equal have an interval without width.
 
 >>> sampled = Sampled(np.zeros(4, dtype=np.int64), np.full(4, 10.0), groups=1)
 >>> found = answer(lambda y, w: float((w * y).sum() / w.sum()), sampled, np.array([1.0, 2.0, 3.0, 6.0]))
@@ -73,6 +74,7 @@ def require_aggregate(aggregate: Any, value: str | None) -> None:
         raise invalid("value", value, f"the name of the column that {aggregate!r} reads")
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def answer(
     aggregate: Aggregate,
     sampled: Sampled,

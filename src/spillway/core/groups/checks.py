@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 import pyarrow as pa
@@ -12,9 +13,10 @@ from spillway.errors import invalid
 
 def require_ratio(name: str, value: Any) -> float:
     """Return a share, or raise."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
+    ratio = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    if not 0.0 <= ratio <= 1.0:
         raise invalid(name, value, "a number from 0 to 1")
-    return float(value)
+    return ratio
 
 
 def budget_of(keep_ratio: Any, rows: int) -> int:

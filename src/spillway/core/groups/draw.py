@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spillway.core.groups.strata import Ints, names_of
+from spillway.errors import invalid
 
 _MASK = 2**64 - 1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -31,10 +32,27 @@ def draws(table: pa.Table, key: str | Sequence[str] | None, *, salt: int) -> Int
     columns = [_plain(table[name]) for name in names]
     if key is None:
         columns = [column for column in columns if _can_be_hashed(column.type)]
+    return _hashed(columns, salt, table.num_rows)
+
+
+def group_draws(labels: pa.Table, *, salt: int) -> Ints:
+    """Return the same for groups, each given by its key: what cannot be hashed is taken as text.
+
+    >>> group_draws(pa.table({"route": ["a", "b"]}), salt=7)
+    array([ 6906419324712428799, -5102814268411407333])
+    """
+    columns = [_plain(column) for column in labels.columns]
+    texts = [column if _can_be_hashed(column.type) else column.cast(pa.string()) for column in columns]
+    return _hashed(texts, salt, labels.num_rows)
+
+
+def _hashed(columns: list[pa.ChunkedArray], salt: int, rows: int) -> Ints:
+    if isinstance(salt, bool) or not isinstance(salt, int | np.integer) or not -(2**63) <= salt < 2**63:
+        raise invalid("salt", salt, "a whole number of 64 bits")
     # Numba takes a third of a second to load, which every Python process of Spark would pay.
     from spillway.core.hashing import row_hashes  # noqa: PLC0415
 
-    return told_apart(row_hashes(columns, salt, table.num_rows))
+    return told_apart(row_hashes(columns, int(salt), rows))
 
 
 def told_apart(hashes: Ints) -> Ints:

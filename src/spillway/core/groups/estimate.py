@@ -55,6 +55,7 @@ def estimate(
     return answered(strata.labels, found, count(sampled).value, strata.sizes)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def prior_of(sampled: Sampled, values: Floats, keys: Ints, spread: Spread | None) -> Prior:
     """Return what deviation each group is expected to have, from earlier rows or from the sample itself."""
     if spread is not None:

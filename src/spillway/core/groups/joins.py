@@ -40,7 +40,7 @@ import pyarrow.compute as pc
 
 from spillway.core.chance import mix
 from spillway.core.groups.checks import budget_of, require_new
-from spillway.core.groups.draw import draws
+from spillway.core.groups.draw import draws, group_draws
 from spillway.core.groups.rates import allocate
 from spillway.core.groups.strata import Ints, names_of, strata_of
 from spillway.core.groups.stratified import stratified
@@ -171,7 +171,7 @@ def shed_join(
         budget,
         rule=rule,
         exceed=exceed,
-        order=draws(strata.labels, None, salt=salt),
+        order=group_draws(strata.labels, salt=salt),
     )
     sides = ((left, found.left, _LEFT, found.chance), (right, found.right, _RIGHT, 1.0))
     kept = []

@@ -23,7 +23,7 @@ from spillway.core.chance import mix
 from spillway.core.groups.aggregates import Aggregate, Ratio, answer, require_aggregate
 from spillway.core.groups.assign import Session, Times, cuts, require_window, times_of
 from spillway.core.groups.checks import budget_of
-from spillway.core.groups.draw import draws, mixed
+from spillway.core.groups.draw import draws, group_draws, mixed
 from spillway.core.groups.estimate import answered, prior_of
 from spillway.core.groups.intervals import Estimates, Sampled
 from spillway.core.groups.pilot import PILOT, pilot
@@ -202,7 +202,7 @@ def _stream(
         others=None if to is None else numbers_of("to", to, table),
         labels=strata.labels,
         keys=group_keys(strata.labels),
-        ties=draws(strata.labels, None, salt=salt),
+        ties=group_draws(strata.labels, salt=salt),
     )
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from spillway.core.chance import mix
 from spillway.core.groups.checks import budget_of, require_new
-from spillway.core.groups.draw import draws
+from spillway.core.groups.draw import draws, group_draws
 from spillway.core.groups.pilot import PILOT, pilot
 from spillway.core.groups.rates import RULES, Allocation, Rule, allocate
 from spillway.core.groups.spread import Spread, SpreadConfig, group_keys
@@ -60,7 +60,7 @@ def shed(
     strata = strata_of(table, by)
     values = None if value is None else numbers_of("value", value, table)
     order = draws(table, key, salt=salt)
-    ties = draws(strata.labels, None, salt=salt)
+    ties = group_draws(strata.labels, salt=salt)
     keys, variation = group_keys(strata.labels), None
     if rule == "variance" and values is not None and len(strata):
         if spread is None:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from spillway.core.chance import threshold
 from spillway.core.groups.checks import budget_of
 from spillway.core.groups.concepts import Frequencies, Moments
-from spillway.core.groups.draw import draws, mixed_one
+from spillway.core.groups.draw import group_draws, mixed_one
 from spillway.core.groups.opened import Opened, Row
 from spillway.core.groups.rates import Rule, allocate
 from spillway.core.groups.scalar import Accuracy, rows_needed
@@ -139,7 +139,7 @@ class ConceptShedder:
                 self.hashes.clear()
             parts = group if isinstance(group, tuple) else (group,)
             columns = {str(place): [part] for place, part in enumerate(parts)}
-            self.hashes[group, salt] = int(draws(pa.table(columns), None, salt=salt)[0])
+            self.hashes[group, salt] = int(group_draws(pa.table(columns), salt=salt)[0])
         return self.hashes[group, salt]
 
 

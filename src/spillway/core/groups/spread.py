@@ -32,14 +32,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spillway.core.groups.draw import draws
+from spillway.core.groups.draw import group_draws
 from spillway.core.groups.strata import Floats, Ints
 from spillway.errors import invalid
 
 
 def group_keys(labels: pa.Table) -> Ints:
     """Return a 64-bit hash of each group's key, under which it is remembered."""
-    return draws(labels, None, salt=0)
+    return group_draws(labels, salt=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,10 @@ class Spread:
             setattr(twin, f"_{name}", getattr(self, f"_{name}").copy())
         return twin
 
+    @np.errstate(over="ignore", invalid="ignore")
     def learn(self, keys: Ints, *, codes: Ints, values: Floats) -> None:
-        """Take in a sample: ``codes`` say to which of ``keys`` each value belongs. NaN is passed over."""
-        seen = ~np.isnan(values)
+        """Take in a sample: ``codes`` say to which of ``keys`` each value belongs; only finite ones count."""
+        seen = np.isfinite(values)
         codes, values = codes[seen], values[seen]
         k = np.bincount(codes, minlength=len(keys)).astype(np.float64)
         mean = np.bincount(codes, values, minlength=len(keys)) / np.maximum(k, 1.0)
@@ -112,6 +113,7 @@ class Spread:
         self._counts[at] = new
         self._forget()
 
+    @np.errstate(over="ignore", invalid="ignore")
     def variation(self, keys: Ints) -> Floats:
         """Return c_g = σ_g / |μ_g| of each group, drawn towards that of all."""
         n, m, S = self._counts, self._means, self._squares
@@ -119,6 +121,7 @@ class Spread:
         known = (n > 1.0) & (M2 > 0.0)
         dof = np.where(known, n - 1.0, 0.0)
         s = np.sqrt(np.divide(S, M2 * dof, out=np.zeros_like(S), where=known))
+        s = np.nan_to_num(s, nan=_MOST_VARIATION, posinf=_MOST_VARIATION)
         c0 = float((dof * s).sum() / dof.sum()) if dof.sum() > 0.0 else 1.0
         nu = self.config.prior_rows
         c = (nu * c0 + dof * s) / (nu + dof)
@@ -181,4 +184,5 @@ class Spread:
                 setattr(self, f"_{name}", getattr(self, f"_{name}")[most])
 
 
+_MOST_VARIATION = 1e9  # values whose squares overflow a float vary without measure
 _FIELDS = ("keys", "counts", "means", "squares")
