@@ -86,7 +86,7 @@ def in_micros(df: DataFrame) -> DataFrame:
 def each_batch(
     df: DataFrame, checkpoint: Path, shed: Spillway | None = None, mode: str = "append"
 ) -> dict[int, list[Row]]:
-    """Run to the end; no batch starts before Spillway has heard of the last one."""
+    """Run to the end; Spillway has heard of all batches but the last when it decides on one."""
     found: dict[int, list[Row]] = {}
 
     def each(frame: DataFrame, batch: int) -> None:
