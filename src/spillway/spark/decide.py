@@ -23,23 +23,14 @@ from typing import Any, Self
 
 from spillway.core.chance import mix
 from spillway.core.control.values import Decision
-from spillway.core.groups.census import Census, Ration, ration
-from spillway.core.groups.rates import Rule
+from spillway.core.groups.census import Census, Ration
 from spillway.core.tuples.cut import Cut, Ranks, cut_for
 from spillway.errors import SpillwayError
+from spillway.spark.group_decide import GroupSpec, Sharing, decide_groups
 from spillway.spark.offsets import BatchSize
 from spillway.spark.window_decide import WindowDecision, WindowSpec, decide_windows
 
 VERSION = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSpec:
-    """How groups share what is kept, and the time in which none should be missing (None: a batch)."""
-
-    rule: Rule
-    at_least: int
-    window_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,11 +195,13 @@ def decide(
         cut_s=size.cut_s,
         limit_rows=limit,
         after_batch=published.after_batch,
-        rations=tuple(
-            None
-            if stage.groups is None
-            else _ration(stage, stage.groups, keep ** (1.0 / length), rows, published.rows_per_s)
-            for stage, length in zip(published.stages, chain_lengths(published.stages), strict=True)
+        rations=decide_groups(
+            [
+                Sharing(stage.groups, stage.census or Census(), keep ** (1.0 / length))
+                for stage, length in zip(published.stages, chain_lengths(published.stages), strict=True)
+            ],
+            rows=rows,
+            rows_per_s=published.rows_per_s,
         ),
         windows=tuple(
             None
@@ -225,17 +218,6 @@ def decide(
             for number, stage in enumerate(published.stages)
         ),
     )
-
-
-def _ration(
-    stage: Stage, spec: GroupSpec, keep: float, rows: float | None, rows_per_s: float | None
-) -> Ration:
-    """Return the chances of a stage's groups, over the rows of a window if one is known and longer than the batch."""
-    census = stage.census or Census()
-    expected = census.rows if rows is None else rows
-    if spec.window_s is not None and rows_per_s is not None:
-        expected = max(expected, spec.window_s * rows_per_s)
-    return ration(census, keep_ratio=keep, rows=expected, rule=spec.rule, at_least=spec.at_least)
 
 
 def chain_lengths(stages: Sequence[Stage]) -> list[int]:

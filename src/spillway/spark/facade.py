@@ -6,6 +6,7 @@ import os
 import re
 import tempfile
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -90,6 +91,7 @@ class Spillway:
         self._closed = False
         self._observations: list[str] = []
         self._arrangements: dict[tuple[Arrangement, tuple[int, ...]], int] = {}
+        self._joins: Counter[str] = Counter()
         self._spark: SparkSession | None = None
         finished = root / "decisions" if self._checkpoint is None else self._checkpoint / "commits"
         self._loop = Loop(name, make, self._folder, mode=mode, finished=Folder(finished))
@@ -137,6 +139,7 @@ class Spillway:
         window: Duration | None = None,
         rule: Rule = "variance",
         at_least: int = 8,
+        join: str | None = None,
         key: str | Sequence[str] | None = None,
         weight: str = "weight",
     ) -> DataFrame:
@@ -153,11 +156,17 @@ class Spillway:
         window   the length of the window that is aggregated: no group should be missing in it. Without it, in a batch
         rule     "variance", "equal", or "proportional" with at least some rows a group
         at_least how many rows of a group to expect at least: a group is missed with a chance of e to the minus that
+        join     a name of your choice, given to both inputs of a join on ``by``: keys that cannot match go first, and
+                 those that match most keep most. The product of both weights is that of a result
         key      the columns whose hash picks the rows; by default all
         weight   the name of the column that is added: one over the row's chance of being kept
         ======== ==========================================================================================
         """
         self._require_open()
+        if join is not None:
+            self._joins[join] += 1
+            if self._joins[join] > 2:
+                raise invalid("join", join, "a name for two inputs", hint="this is the third call with it")
         plan = GroupPlan.check(
             df,
             by=by,
@@ -165,6 +174,7 @@ class Spillway:
             window=window,
             rule=rule,
             at_least=at_least,
+            join=join,
             key=key,
             weight=weight,
             arrival=self._arrival,

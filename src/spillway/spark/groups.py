@@ -28,7 +28,8 @@ from spillway.core.groups.rates import Rule
 from spillway.durations import Duration, seconds
 from spillway.errors import invalid, unknown
 from spillway.spark.columns import key_columns, require_stream, resolve
-from spillway.spark.decide import BatchDecision, GroupSpec
+from spillway.spark.decide import BatchDecision
+from spillway.spark.group_decide import GroupSpec
 from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
 from spillway.spark.tuples import WEIGHT_MARK, has_weight
 
@@ -95,6 +96,7 @@ class GroupPlan:
         window: Duration | None,
         rule: Rule,
         at_least: int,
+        join: str | None,
         key: str | Sequence[str] | None,
         weight: str,
         arrival: str | None,
@@ -105,6 +107,8 @@ class GroupPlan:
             raise unknown("rule", rule, get_args(Rule))
         if isinstance(at_least, bool) or not isinstance(at_least, int) or not 1 <= at_least <= 10_000:
             raise invalid("at_least", at_least, "a whole number from 1 to 10000")
+        if join is not None and (not isinstance(join, str) or not join):
+            raise invalid("join", join, "a name that both inputs of a join are given")
         if not isinstance(by, str) and not by:
             raise invalid("by", by, "a column or several")
         moment = (T.TimestampType, T.TimestampNTZType)
@@ -120,6 +124,7 @@ class GroupPlan:
                 rule=rule,
                 at_least=at_least,
                 window_s=None if window is None else seconds("window", window),
+                join=join,
             ),
         )
 

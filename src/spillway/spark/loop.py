@@ -22,7 +22,8 @@ from typing import Any
 
 from spillway.core.control import Controller, CostModel, CostModelConfig, Costs, Decision, Sample
 from spillway.errors import SpillwayError
-from spillway.spark.decide import BatchDecision, GroupSpec, Published, Stage
+from spillway.spark.decide import BatchDecision, Published, Stage
+from spillway.spark.group_decide import GroupSpec
 from spillway.spark.history import Entry, History
 from spillway.spark.learning import learn, quick_to_rise
 from spillway.spark.report import BatchReport

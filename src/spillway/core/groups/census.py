@@ -128,6 +128,11 @@ class Ration:
     rest: float = 1.0
 
 
+def rest_chance(budget: float, unknown_rows: float) -> float:
+    """Return the chance of rows whose groups are not known: 1 if that takes no more than half of the budget."""
+    return min(1.0, _MOST_FOR_THE_REST * budget / unknown_rows) if unknown_rows > 0.0 else 1.0
+
+
 def ration(census: Census, *, keep_ratio: float, rows: float, rule: Rule, at_least: int) -> Ration:
     """Divide a budget among the groups that are known; groups that are kept whole are not listed."""
     if keep_ratio >= 1.0:
@@ -135,7 +140,7 @@ def ration(census: Census, *, keep_ratio: float, rows: float, rule: Rule, at_lea
     if not census.keys:
         return Ration(rest=keep_ratio)
     budget, unknown_rows = keep_ratio * rows, census.rest * rows
-    rest = min(1.0, _MOST_FOR_THE_REST * budget / unknown_rows) if unknown_rows > 0.0 else 1.0
+    rest = rest_chance(budget, unknown_rows)
     budget -= rest * unknown_rows
     sizes = np.maximum(1, np.round(census.shares * rows)).astype(np.int64)
     if budget < len(sizes):

@@ -1,0 +1,88 @@
+"""The chances of groups in a batch, given the share of it that fits.
+
+A census counts the rows of its stage, so where several stages share the query's rows each has the part that its
+census has of all. No group should be missing in a window, so the rows to share are those of a window where its length
+and the rate of arrival are known, and otherwise those of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spillway.core.groups.census import Census, Ration, ration
+from spillway.core.groups.join_census import ration_join
+from spillway.core.groups.rates import Rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSpec:
+    """How groups share what is kept, and the time in which none should be missing (None: a batch).
+
+    Two stages with the same ``join`` are the inputs of an equality join.
+    """
+
+    rule: Rule
+    at_least: int
+    window_s: float | None = None
+    join: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What a stage was asked for, what it knows of its groups, and the share of its rows that it may keep."""
+
+    spec: GroupSpec | None
+    census: Census
+    keep_ratio: float
+
+
+def decide_groups(
+    stages: Sequence[Sharing], *, rows: float | None, rows_per_s: float | None
+) -> tuple[Ration | None, ...]:
+    """Return the chances of each stage's groups, None for stages that have none."""
+    counted = sum(stage.census.rows for stage in stages)
+    found: list[Ration | None] = []
+    for number, stage in enumerate(stages):
+        spec = stage.spec
+        if spec is None:
+            found.append(None)
+            continue
+
+        def of(census: Census, window_s: float | None = spec.window_s) -> float:
+            part = census.rows / counted if counted else 1.0
+            expected = census.rows if rows is None else rows * part
+            in_window = 0.0 if window_s is None or rows_per_s is None else window_s * rows_per_s * part
+            return max(expected, in_window)
+
+        other = _joined_with(stages, number)
+        if other is None:
+            made = ration(
+                stage.census,
+                keep_ratio=stage.keep_ratio,
+                rows=of(stage.census),
+                rule=spec.rule,
+                at_least=spec.at_least,
+            )
+        else:
+            partner = stages[other].census
+            made = ration_join(
+                stage.census,
+                partner,
+                keep_ratio=stage.keep_ratio,
+                rows=of(stage.census),
+                other_rows=of(partner),
+                first=number < other,
+            )
+        found.append(made)
+    return tuple(found)
+
+
+def _joined_with(stages: Sequence[Sharing], number: int) -> int | None:
+    """Return the stage at the other input of a stage's join."""
+    joins = [None if stage.spec is None else stage.spec.join for stage in stages]
+    if joins[number] is None:
+        return None
+    return next(
+        (other for other, join in enumerate(joins) if other != number and join == joins[number]), None
+    )
