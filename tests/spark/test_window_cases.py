@@ -6,6 +6,7 @@ Spark drops late rows to the same query without shedding.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import statistics
 from collections import defaultdict
@@ -421,8 +422,10 @@ def test_update_mode_ends_with_the_exact_values(spark: SparkSession, tmp_path: P
 
 def test_odd_names_of_columns(spark: SparkSession, tmp_path: Path) -> None:
     window = sliding("3 seconds", "1 second")
-    rows = live(spark).withColumn("window", F.col("tier")).withColumnRenamed("ts", "event.`time")
+    rows = live(spark).withColumnRenamed("ts", "event.`time")
     with Spillway("w", 2.0, tmp_path, controller=keeping(0.4)) as shed:
+        with pytest.raises(SpillwayError, match="rename"):
+            shed.windows(rows.withColumn("window", F.col("tier")), window, time="event.`time", max_gap=3)
         found = run(totals(shed.windows(rows, window, time="event.`time", max_gap=3)), tmp_path, shed)
     check(brute(window, until=latest() - 2 * SECOND), found, 3)
 
@@ -482,3 +485,69 @@ def test_a_batch_that_runs_again_gives_the_same_windows(spark: SparkSession, tmp
     assert all(sorted(again[batch]) == sorted(first[batch]) != [] for batch in again)
     found = answer(row for batches in (first, again) for rows in batches.values() for row in rows)
     check(brute(window, until=latest() - 2 * SECOND), found, 3)
+
+
+@pytest.mark.parametrize(
+    ("window", "step"),
+    [(sliding("2 seconds", "1 second"), 10_000), (tumbling("1 minute"), SECOND)],
+    ids=str,
+)
+def test_one_row_from_the_far_future(spark: SparkSession, tmp_path: Path, window: Window, step: int) -> None:
+    def rows() -> DataFrame:
+        at = F.col("id") * step + NOW
+        return live(spark, lambda order: F.when(order == 2_500, micros(2100, 1, 1)).otherwise(at))
+
+    exact = run(totals(windowed(window)(rows())), tmp_path / "exact")  # Spark takes all rows after it as late
+    with Spillway("w", 2.0, tmp_path / "shed", controller=keeping(0.4)) as shed:
+        found = run(totals(shed.windows(rows(), window, time="ts", max_gap=3)), tmp_path / "shed", shed)
+    check(exact, found, 3)
+    files = (tmp_path / "shed" / "spillway" / "decisions").iterdir()
+    assert max(file.stat().st_size for file in files) < 1_000_000
+
+
+def in_two_runs(
+    spark: SparkSession, checkpoint: Path, gaps: tuple[int, int], harm: Callable[[Path], object]
+) -> Answer:
+    """Run with one max_gap until batch 5 has been decided on, do harm to the folder, go on with another."""
+    window = sliding("6 seconds", "1 second")
+    found: Answer = {}
+    for gap, last in ((gaps[0], 5), (gaps[1], None)):
+        with Spillway("w", 2.0, checkpoint, controller=keeping(0.1)) as shed:
+            rows = totals(shed.windows(live(spark, per_batch=400), window, time="ts", max_gap=gap))
+
+            def each(frame: DataFrame, batch: int, last: int | None = last, shed: Spillway = shed) -> None:
+                assert shed.wait_for_batch(batch - 1)
+                if last is not None and batch > last:
+                    raise RuntimeError("enough")
+                found.update(answer(in_micros(frame).collect()))
+
+            query = (
+                rows.writeStream.foreachBatch(each)
+                .option("checkpointLocation", str(checkpoint))
+                .trigger(availableNow=True)
+                .start()
+            )
+            with contextlib.suppress(PySparkException):
+                assert query.awaitTermination(PATIENCE_S)
+        if last is not None:
+            harm(checkpoint / "spillway")
+    check(brute(window, until=latest() - 2 * SECOND), found, gaps[0])
+    return found
+
+
+def test_a_smaller_gap_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+    in_two_runs(spark, tmp_path, (8, 2), lambda _: None)
+
+
+def test_a_decision_that_cannot_be_read_opens_no_window_that_was_dropped(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    torn = '{"version": 1, "batch": 6, "keep'
+    in_two_runs(spark, tmp_path, (8, 8), lambda folder: (folder / "decisions" / "6.json").write_text(torn))
+
+
+def test_windows_of_rows_that_have_been_shed_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with Spillway("w", 2.0, tmp_path) as shed:
+        rows = shed.tuples(live(spark))
+        with pytest.raises(SpillwayError, match="weight"):
+            shed.windows(rows, tumbling("1 second"), time="ts", max_gap=3)

@@ -211,6 +211,7 @@ def decide(
                 (None if before is None else before.windows_of(number)) or WindowDecision(),
                 watermark_ms=size.watermark_ms,
                 seen_us=stage.latest_us,
+                all_seen=None if size.sources == 1 else published.after_batch == batch - 1,
                 waited_s=(None if before is None else before.waited_s, waited_s),
                 keep_share=keep,
                 seed=mix(published.seed, number),

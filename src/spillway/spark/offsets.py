@@ -48,6 +48,7 @@ class BatchSize:
     cut_s: float | None = None
     seen_s: float | None = None
     watermark_ms: int | None = None
+    sources: int = 1
 
 
 def size_of(checkpoint: Path, batch: int) -> BatchSize:
@@ -62,13 +63,14 @@ def size_of(checkpoint: Path, batch: int) -> BatchSize:
     if batch > 0 and started is None:
         start = None
     if end is None or start is None:
-        return BatchSize(waited_s=waited_s, cut_s=ended[0], watermark_ms=ended[2])
+        return BatchSize(waited_s=waited_s, cut_s=ended[0], watermark_ms=ended[2], sources=len(ended[1]))
     return BatchSize(
         units=max(0.0, end.units - start.units),
         counts_rows=end.counts_rows,
         waited_s=waited_s,
         cut_s=ended[0],
         watermark_ms=ended[2],
+        sources=len(ended[1]),
     )
 
 

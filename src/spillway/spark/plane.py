@@ -87,7 +87,7 @@ class ControlRow:
                 folder.remove(name)
             published = read_published(folder)
             sheds_windows = any(stage.window is not None for stage in published.stages)
-            made = decide(published, batch, size, _before(folder, batch) if sheds_windows else None)
+            made = decide(published, batch, size, told_before(folder, batch) if sheds_windows else None)
             if folder.write_once(name, made.to_json()):
                 return made, doubt
             return BatchDecision.from_json(folder.read(name) or ""), doubt
@@ -152,10 +152,27 @@ def read_published(folder: Folder) -> Published:
     return Published.from_dict(found)
 
 
-def _before(folder: Folder, batch: int) -> BatchDecision | None:
-    """Return what the batch before was told, None where that is not known."""
-    text = folder.read(f"decisions/{batch - 1}.json")
-    return None if text is None else BatchDecision.from_json(text)
+def told_before(folder: Folder, batch: int) -> BatchDecision | None:
+    """Return what the batch before was told, or else the newest before it that can be read; None if there is none."""
+    for number in _earlier(folder, batch):
+        try:
+            text = folder.read(f"decisions/{number}.json")
+            if text is not None:
+                return BatchDecision.from_json(text)
+        except (OSError, SpillwayError, UnicodeDecodeError):
+            continue
+    return None
+
+
+def _earlier(folder: Folder, batch: int) -> Iterator[int]:
+    yield batch - 1
+    try:
+        numbers = [name.removesuffix(".json") for name in folder.names("decisions")]
+    except OSError:
+        return
+    yield from sorted(
+        (int(name) for name in numbers if name.isdigit() and int(name) < batch - 1), reverse=True
+    )
 
 
 def _arrow_schema(text: str) -> pa.Schema:

@@ -13,8 +13,13 @@ latest event time of all batches before b less the delay that the user allowed. 
     beyond                                      kept, for as long as nothing is decided about them
 
 The horizon H is half as much again as event time should advance in this batch, and a window. Rows beyond it are kept,
-which costs time but no result is wrong. Where the watermark is not ours (a plan with several has one for all) or
-nothing has been reported yet, no window is dropped.
+which costs time but no result is wrong. A query with several sources has one watermark for all, which says nothing of
+ours: there M is what batches have reported, and windows are dropped only if all batches before b have. Before
+anything has been reported no window is dropped.
+
+A row of the far future may open more windows than can be told one by one: then nothing is decided. A restart with
+another arrangement has other windows. Where rows of the old ones were dropped, the new ones that had begun by then
+are dropped too, for they would lack these rows.
 
 p follows from the share of the work that fits (decide.py). Work is counted in the windows that a row has a part in,
 since the plan makes a row of each of them, and what of it is left at a given p is known from the arrangement
@@ -26,20 +31,21 @@ even, and neighbours share one only where windows overlap: rows go early only if
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Self
 
 from spillway.core.chance import mix
-from spillway.core.windows import DropConfig
+from spillway.core.windows import DropConfig, Drops
 
-_MOST_AHEAD = 100_000  # windows that are decided at a time
+MOST_GRANULES = 200_000  # that a control row tells of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSpec:
     """An arrangement as far as its drop is concerned, in microseconds; see core/windows/needs.py."""
 
+    granule_us: int
     slide_us: int
     inner_us: int
     span_us: int
@@ -48,10 +54,20 @@ class WindowSpec:
     together: int
     shares_left: tuple[float, ...]
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """What makes windows the same ones after a restart."""
+        return (self.granule_us, self.slide_us, self.inner_us, self.span_us)
+
+    @property
+    def most(self) -> int:
+        """How many windows can be told one by one."""
+        return max(2, MOST_GRANULES * self.granule_us // self.slide_us)
+
     def drop_probability(self, share: float) -> float:
         """Return the p at which this share of the work is left, or the most if that does not do.
 
-        >>> lengths = {"slide_us": 1, "inner_us": 0, "span_us": 1, "delay_ms": 0}
+        >>> lengths = {"granule_us": 1, "slide_us": 1, "inner_us": 0, "span_us": 1, "delay_ms": 0}
         >>> spec = WindowSpec(**lengths, max_gap=4, together=1, shares_left=(1.0, 0.9, 0.2))
         >>> [round(spec.drop_probability(share), 6) for share in (1.0, 0.9, 0.55, 0.1)]
         [0.0, 0.4, 0.6, 0.8]
@@ -72,6 +88,7 @@ class WindowDecision:
     latest_us: int | None = None
     watermark_ms: int | None = None
     state: dict[str, Any] | None = field(default=None)
+    shape: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready form."""
@@ -80,7 +97,7 @@ class WindowDecision:
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> Self:
         """Read back what :meth:`to_dict` gave."""
-        return cls(**found)
+        return cls(**{**found, "shape": tuple(found.get("shape", ()))})
 
 
 def decide_windows(
@@ -89,6 +106,7 @@ def decide_windows(
     *,
     watermark_ms: int | None,
     seen_us: int | None,
+    all_seen: bool | None = None,
     waited_s: tuple[float | None, float | None],
     keep_share: float,
     seed: int,
@@ -96,13 +114,18 @@ def decide_windows(
     """Return what a batch is told, given what the one before it was told.
 
     :param seen_us: the latest event time that a finished batch has reported
+    :param all_seen: where there are several sources, whether that batch was the one before this one
     :param keep_share: the share of the work that fits
     :param waited_s: how long the rows of the batch before and of this one have been gathered
     """
     if not watermark_ms:
         return before
+    begun = "1"
+    if before.shape not in ((), spec.shape):
+        begun = "0" if "0" in before.kept else "1"
+        before = WindowDecision(latest_us=before.latest_us, watermark_ms=before.watermark_ms)
     by_watermark = (watermark_ms + spec.delay_ms + 1) * 1000
-    ours = seen_us is not None and seen_us <= by_watermark
+    known = seen_us is not None and (seen_us <= by_watermark if all_seen is None else all_seen)
     latest = max(by_watermark, seen_us or 0, before.latest_us or 0)
     last_s, this_s = waited_s
     step = (this_s or 0.0) * 1e6
@@ -112,19 +135,19 @@ def decide_windows(
     open_from = (late_ms * 1000 - spec.span_us) // spec.slide_us
     decided = before.first + len(before.kept) if before.kept else open_from
     seen = (latest + spec.inner_us) // spec.slide_us + 1
+    if seen - open_from > spec.most:
+        return replace(before, latest_us=latest, watermark_ms=watermark_ms, shape=spec.shape)
     until = (latest + int(1.5 * step)) // spec.slide_us + 2
-    until = min(max(until, seen + 1, decided), max(seen, decided) + _MOST_AHEAD)
-    drops = DropConfig(max_gap=spec.max_gap, salt=mix(seed), batch=spec.together, even=True).build(
-        before.state
-    )
+    until = min(max(until, seen + 1, decided), max(seen, decided) + spec.most)
+    drops = _drops(spec, before.state, seed)
     bits = before.kept
     if seen > decided:
-        bits += "1" * min(seen - decided, seen - open_from)
+        bits += begun * min(seen - decided, seen - open_from)
         if drops.state.next is not None:
             drops.decide(seen, seen, 0.0)
         decided = seen
     if until > decided:
-        p = spec.drop_probability(keep_share) if ours else 0.0
+        p = spec.drop_probability(keep_share) if known else 0.0
         bits += "".join("1" if kept else "0" for kept in drops.decide(decided, until, p))
         decided = until
     first = max(decided - len(bits), open_from)
@@ -134,4 +157,13 @@ def decide_windows(
         latest_us=latest,
         watermark_ms=watermark_ms,
         state=drops.snapshot(),
+        shape=spec.shape,
     )
+
+
+def _drops(spec: WindowSpec, state: dict[str, Any] | None, seed: int) -> Drops:
+    """Return the coins where they left off; a restart may have brought a smaller bound."""
+    if state is not None:
+        state = {**state, "run": min(state["run"], spec.max_gap)}
+    config = DropConfig(max_gap=spec.max_gap, salt=mix(seed), batch=spec.together, even=True)
+    return config.build(state)

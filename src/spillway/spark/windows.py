@@ -13,6 +13,7 @@ late, and Spark drops it, or it is later than anything that has been decided.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql import Column
@@ -33,15 +34,16 @@ from spillway.core.windows.needs import (
 from spillway.errors import SpillwayError, invalid, unknown
 from spillway.spark.columns import require_stream, resolve
 from spillway.spark.decide import BatchDecision
-from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
-from spillway.spark.window_decide import WindowSpec
+from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame, told_before
+from spillway.spark.storage import Folder
+from spillway.spark.tuples import WEIGHT_MARK
+from spillway.spark.window_decide import MOST_GRANULES, WindowSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MARK = "spillway.window"
 _WATERMARK = "spark.watermarkDelayMs"
-_MOST_GRANULES = 200_000
 _LARGEST_INT = 2**31 - 1
 WINDOWS = (
     f"{PREFIX}first_granule bigint not null, {PREFIX}open array<int> not null, {PREFIX}first_window bigint not null, "
@@ -57,6 +59,13 @@ class WindowRow(ControlRow):
     granule: int
     spec: WindowSpec
     schema: ClassVar[str] = WINDOWS
+
+    def decision_for(self, batch: int, query: str | None) -> tuple[BatchDecision | None, str]:
+        """Decide; where that fails, what was told last still holds: a window that was dropped must not open again."""
+        found, note = super().decision_for(batch, query)
+        if found is None and batch > 0:
+            found = told_before(Folder(Path(self.folder)), batch)
+        return found, note
 
     def row(self, decision: BatchDecision | None, note: str) -> dict[str, Any]:
         """Return the ranges that are decided, worked out for this aggregate."""
@@ -118,6 +127,11 @@ class WindowPlan:
             raise invalid(
                 "arrangement", arrangement, "sizes as durations", hint="write '5 minutes' instead of a number"
             )
+        if shed := [name for name in df.columns if df.schema[name].metadata.get(WEIGHT_MARK)]:
+            raise SpillwayError(
+                f"rows of df have been shed before (its weights are in {shed[0]!r}), so no window would be exact.",
+                hint="shed either rows or windows",
+            )
         gap = arrangement.drop_gap(max_gap)
         if gap < 1:
             _, slide = arrangement.drop_window()
@@ -129,16 +143,19 @@ class WindowPlan:
                 "raise max_gap, or give each branch an arrangement of its own",
             )
         path = (level,) if isinstance(level, int) else tuple(level)
+        if "window" in df.columns and time != "window":
+            raise invalid("df", "window", "no column of that name: windows() adds it", hint="rename yours")
         chosen = _find(arrangement, path)
         column, delay_ms = _time(df, time, arrangement, path)
         granule, span = granule_of(arrangement), span_of(arrangement)
-        if (delay_ms * 1000 + 3 * span) // granule > _MOST_GRANULES:
+        if (delay_ms * 1000 + 3 * span) // granule > MOST_GRANULES:
             raise SpillwayError(
                 f"{arrangement!r} has steps of {granule} µs, too fine for windows and a watermark delay that are "
                 f"open for {(delay_ms * 1000 + span) / 1e6:g} s.",
                 hint="choose sizes and slides with a larger common divisor, or a shorter watermark delay",
             )
         spec = WindowSpec(
+            granule_us=granule,
             slide_us=arrangement.drop_units()[1],
             inner_us=inner_of(arrangement),
             span_us=span,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from spillway.spark.window_decide import WindowDecision, WindowSpec, decide_wind
 
 SECOND = 1_000_000
 SPEC = WindowSpec(
+    granule_us=SECOND,
     slide_us=SECOND,
     inner_us=0,
     span_us=2 * SECOND,
@@ -25,7 +28,9 @@ def is_kept(told: WindowDecision, number: int) -> bool:
     return not 0 <= at < len(told.kept) or told.kept[at] == "1"
 
 
-def after(latest_us: int, before: WindowDecision, p: float = 0.6, **more: object) -> WindowDecision:
+def after(
+    latest_us: int, before: WindowDecision, p: float = 0.6, spec: WindowSpec = SPEC, **more: object
+) -> WindowDecision:
     options = {
         "watermark_ms": latest_us // 1000 - SPEC.delay_ms,
         "seen_us": latest_us,
@@ -34,7 +39,7 @@ def after(latest_us: int, before: WindowDecision, p: float = 0.6, **more: object
         "seed": 7,
         **more,
     }
-    return decide_windows(SPEC, before, **options)  # type: ignore[arg-type]
+    return decide_windows(spec, before, **options)  # type: ignore[arg-type]
 
 
 @given(
@@ -98,3 +103,42 @@ def test_rows_beyond_the_horizon_stay_kept() -> None:
     decided = first.first + len(first.kept)
     assert all(is_kept(second, number) for number in range(decided, 10**9 + 500))
     assert "0" in second.kept, "and what comes after is dropped again"
+
+
+def test_a_row_of_the_far_future_takes_no_memory() -> None:
+    told = after(10**9 * SECOND, WindowDecision(), 0.8)
+    far = after(4 * 10**9 * SECOND, told, 0.8)
+    assert len(far.kept) <= len(told.kept)
+    assert "0" in far.kept, "what was dropped stays dropped"
+    beyond = after((4 * 10**9 + 1) * SECOND, far, 0.8)
+    assert len(beyond.kept) < 30
+
+
+def test_a_smaller_bound_after_a_restart() -> None:
+    told = WindowDecision()
+    for number in range(40):
+        told = after((10**9 + number) * SECOND, told, 0.8)
+    assert told.state is not None
+    smaller = replace(SPEC, max_gap=1, together=1)
+    for number in range(40, 80):
+        told = after(
+            (10**9 + number) * SECOND, replace(told, state={**told.state, "run": 4}), 0.8, spec=smaller
+        )
+        assert told.state is not None
+        assert told.state["run"] <= 1
+
+
+def test_another_arrangement_does_not_open_windows_that_lack_rows() -> None:
+    told = after(10**9 * SECOND, WindowDecision(), 0.8)
+    assert "0" in told.kept
+    longer = replace(SPEC, slide_us=2 * SECOND)
+    fresh = after((10**9 + 3) * SECOND, told, 0.0, spec=longer)
+    begun = (10**9 + 3) // 2
+    assert not is_kept(fresh, begun)
+    assert is_kept(fresh, begun + 3)
+
+
+def test_with_several_sources_only_complete_reports_allow_a_drop() -> None:
+    for known, dropped in ((True, True), (False, False)):
+        told = after(10**9 * SECOND, WindowDecision(), 0.8, all_seen=known)
+        assert ("0" in told.kept) is dropped
