@@ -84,13 +84,14 @@ def feed(data: DataSet, *, rows: int, windows: int) -> Feed:
 
 
 def configured(given: Feed, shedder: Shedder, buffering: Buffering, keep_ratio: float) -> OperatorConfig:
-    """Return the operator for a stream."""
+    """Return the operator for a stream; as in all comparisons it knows only rows that it has processed."""
     return OperatorConfig(
         window=sliding(given.size, given.slide),
         keep_ratio=keep_ratio,
         shedder=shedder,
         buffering=buffering,
         by_group=given.by_group,
+        pilot=False,
     )
 
 

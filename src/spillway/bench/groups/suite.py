@@ -11,6 +11,7 @@ metric                                          meaning
 ``missing_groups.cod.NAME``                     groups without a row, mean over windows
 ``data_for_same_error.uniform_over_cod.NAME``   rows that uniform processes to have cod's error, over cod's rows
 ``coverage95.NAME``                             share of the 95 % intervals that contain the truth, over all groups
+``processed.cod.NAME``                          share of the rows that all methods processed, 0.02 or a row a group
 ``accuracy_met.packets``                        share of windows within "1 % at 95 %" by the scalar rule
 ``shed_cost.cod_over_uniform``                  time of the window operator for a row, on ``debs``, both designs
 =============================================== ==================================================================
@@ -38,7 +39,7 @@ from spillway.bench.groups.cost import (
 from spillway.bench.groups.drift import figure_2
 from spillway.bench.groups.operating import feed
 from spillway.bench.groups.scalar_rule import ACCURACIES, Met, met
-from spillway.bench.groups.volume import SHARES, Volume, figure_10, volume
+from spillway.bench.groups.volume import MORE_SHARES, PAPER_SHARES, Volume, figure_10, volume
 from spillway.bench.groups.windows import Limits, Stream, windows_of
 from spillway.bench.results import Figure, Results, commit_id
 from spillway.bench.suites import Request
@@ -64,6 +65,7 @@ class Plan:
     most_salts: int
     answers: int
     curve_salts: int
+    more_shares: tuple[float, ...]
     timed_rows: int
     timed_windows: int
     repeats: int
@@ -81,18 +83,20 @@ FULL = Plan(
     most_salts=24,
     answers=4_000,
     curve_salts=2,
-    timed_rows=100_000,
-    timed_windows=8,
-    repeats=5,
+    more_shares=MORE_SHARES,
+    timed_rows=200_000,
+    timed_windows=5,
+    repeats=3,
 )
 QUICK = Plan(
     rides_s=5_400,
     limits=Limits(rows=500_000, windows=40),
     salts=2,
     most_salts=6,
-    answers=800,
+    answers=590,
     curve_salts=1,
-    timed_rows=20_000,
+    more_shares=(0.75, 0.95),
+    timed_rows=15_000,
     timed_windows=3,
     repeats=2,
 )
@@ -123,7 +127,7 @@ def run(request: Request) -> Results:
         errors[stream.name] = compared(stream, salts=plan.salts_of(stream), rule_salts=curve_salts)
     for stream in streams:
         tell(f"data for the same error on {stream.name}")
-        volumes[stream.name] = volume(stream, salts=curve_salts)
+        volumes[stream.name] = volume(stream, salts=curve_salts, more=plan.more_shares)
     tell("errors on " + LIMIT)
     limit = (
         compared(limit_stream, salts=curve_salts, rule_salts=curve_salts)
@@ -213,8 +217,9 @@ def metrics(
         found[f"error.uniform_over_cod.{name}"] = each.uniform_over_cod
         found[f"error.oasrs_over_cod.{name}"] = each.oasrs_over_cod
         found[f"missing_groups.cod.{name}"] = each.methods.cod.missing_groups
-        found[f"data_for_same_error.uniform_over_cod.{name}"] = volumes[name].times_the_data(each.methods.cod)
+        found[f"data_for_same_error.uniform_over_cod.{name}"] = volumes[name].times_the_data
         found[f"coverage95.{name}"] = each.methods.coverage.share
+        found[f"processed.cod.{name}"] = each.methods.cod.kept_share
     for each_met in accuracies[:1]:
         found["accuracy_met.packets"] = each_met.share
     found["shed_cost.cod_over_uniform"] = cost.cod_over_uniform
@@ -231,7 +236,7 @@ def _config(quick: bool, plan: Plan, streams: list[Stream], absent: dict[str, st
         "quick": quick,
         "keep_ratio": KEEP_RATIO,
         "keep_ratio_window_times": {"figure 7": KEEP_RATIO_7, "figure 8": KEEP_RATIO_8},
-        "shares": list(SHARES),
+        "shares": sorted({*PAPER_SHARES, *plan.more_shares}),
         "rule": "variance",
         "salts": {stream.name: len(plan.salts_of(stream)) for stream in streams},
         "recorded": f"{len(recorded_)} data sets" if recorded_ else _absent(),

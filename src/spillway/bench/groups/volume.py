@@ -14,10 +14,11 @@ from spillway.bench.groups.errors import share_for
 from spillway.bench.groups.windows import Stream
 from spillway.bench.results import Figure
 
-SHARES = (0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
-"""What is processed of a window; the paper's Figure 10 has 2, 10, 25 and 50 %."""
-
 PAPER_SHARES = (0.02, 0.1, 0.25, 0.5)
+"""What is processed of a window in the paper's Figure 10."""
+
+MORE_SHARES = (0.05, 0.75, 0.9, 0.95, 0.99)
+"""What uniform processes beside: where its error falls to cod's lies beyond the paper's shares."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +28,10 @@ class Volume:
     uniform: Mapping[float, Outcome]
     cod: Mapping[float, Outcome]
 
-    def times_the_data(self, cod: Outcome) -> float:
-        """Return how many times as many rows uniform has to process to have the error of this one."""
+    @property
+    def times_the_data(self) -> float:
+        """How many times as many rows uniform has to process to have the error that cod has at 98 % shedding."""
+        cod = self.cod[PAPER_SHARES[0]]
         shares = np.array(list(self.uniform))
         errors = np.array([found.error for found in self.uniform.values()])
         return share_for(cod.error, shares, errors) / cod.kept_share
@@ -45,10 +48,11 @@ class Volume:
         }
 
 
-def volume(stream: Stream, *, salts: Sequence[int]) -> Volume:
-    """Measure uniform at every share, and cod at the paper's."""
+def volume(stream: Stream, *, salts: Sequence[int], more: Sequence[float] = MORE_SHARES) -> Volume:
+    """Measure both methods at the paper's shares, and uniform at some more."""
+    shares = sorted({*PAPER_SHARES, *more})
     return Volume(
-        uniform={share: uniform_at(stream, share=share, salts=salts) for share in SHARES},
+        uniform={share: uniform_at(stream, share=share, salts=salts) for share in shares},
         cod={
             share: by_rule(stream, keep_ratio=share, salts=salts, rule="variance") for share in PAPER_SHARES
         },
@@ -79,7 +83,7 @@ def figure_10(found: Mapping[str, Volume], out: Path | None) -> Figure:
         "lower than uniform's with a 25th of the data.",
         ours=f"Rides made up in that shape, same shares: {_percents(uniform)} with uniform and {_percents(cod)} with "
         "cod. In this order, uniform needs "
-        + ", ".join(f"{each.times_the_data(each.cod[0.02]):.1f} ({name})" for name, each in found.items())
+        + ", ".join(f"{each.times_the_data:.1f} ({name})" for name, each in found.items())
         + " times the rows that cod processes at 98 % shedding to be as right.",
         holds=all(checks.values()),
         numbers={"checks": checks, "curves": {name: each.numbers() for name, each in found.items()}},
