@@ -52,7 +52,7 @@ def divisions(draw: st.DrawFn) -> tuple[Any, int, dict[str, Any]]:
     N = draw(sizes)
     c = draw(st.lists(st.floats(0.0, 1e6), min_size=len(N), max_size=len(N)))
     rule = draw(st.sampled_from(RULES))
-    options = {"rule": rule, "at_least": draw(st.integers(0, 5)), "exceed": draw(st.booleans())}
+    options = {"rule": rule, "at_least": draw(st.integers(1, 5)), "exceed": draw(st.booleans())}
     if rule == "variance" and draw(st.booleans()):
         options["variation"] = np.array(c)
     return N, draw(st.integers(0, int(N.sum()) + 5)), options

@@ -99,7 +99,6 @@ def test_no_groups_and_no_rows() -> None:
     assert rows([], 5) == []
     assert rows([4, 4], 0) == [1, 1]
     assert rows([4, 4], 0, exceed=False) == [0, 0]
-    assert rows([4, 4], 0, at_least=0) == [0, 0]
 
 
 def test_many_groups_are_divided_at_once() -> None:
@@ -115,7 +114,7 @@ def test_many_groups_are_divided_at_once() -> None:
         ({"rule": "variances"}, "did you mean 'variance'"),
         ({"budget": -1}, "budget = -1"),
         ({"budget": 2.5}, "budget = 2.5"),
-        ({"at_least": -1}, "at_least = -1"),
+        ({"at_least": 0}, "at_least = 0"),
         ({"sizes": np.array([3, 0])}, "one number of rows >= 1"),
         ({"variation": np.array([1.0])}, "one finite number >= 0 for each group"),
         ({"variation": np.array([1.0, np.nan])}, "one finite number >= 0 for each group"),

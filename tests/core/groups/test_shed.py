@@ -163,7 +163,7 @@ def test_no_rows_and_all_rows() -> None:
     empty = shed(rides(0), by="route", keep_ratio=0.5, value="fare")
     assert (empty.num_rows, empty.column_names) == (0, ["id", "route", "fare", "weight"])
     assert shed(rides(), by="route", keep_ratio=1.0)["weight"].to_pylist() == [1.0] * 1000
-    assert shed(rides(), by="route", keep_ratio=0.0, at_least=0).num_rows == 0
+    assert shed(rides(), by="route", keep_ratio=0.0, exceed=False).num_rows == 0
 
 
 def test_a_table_in_chunks_is_the_same() -> None:
@@ -198,7 +198,7 @@ def test_a_sample_has_exactly_the_rows_it_should() -> None:
         ({"value": "route"}, "expected a number"),
         ({"key": "uuid"}, "key = 'uuid'"),
         ({"weight": "fare"}, "pass weight= another name"),
-        ({"at_least": 0.5}, "a whole number >= 0"),
+        ({"at_least": 0.5}, "a whole number >= 1"),
         ({"salt": 2**70}, "a whole number of 64 bits"),
     ],
 )

@@ -106,7 +106,7 @@ def allocate(
             return _some(groups, budget, order)
         at_least = int(np.searchsorted(_needed(sizes, at_least), budget, side="right"))
         least = np.minimum(sizes, at_least)
-    shares = _shares(rule, sizes, variation, least, budget)
+    shares = _shares(rule, sizes, variation, least, budget, order)
     whole = _whole(shares, least, sizes, budget, order)
     kept = int(np.count_nonzero(whole == sizes))
     reason = (
@@ -120,9 +120,9 @@ def _checked(
 ) -> tuple[Ints, Ints]:
     if rule not in RULES:
         raise unknown("rule", rule, RULES)
-    for name, value in (("budget", budget), ("at_least", at_least)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-            raise invalid(name, value, "a whole number >= 0")
+    for name, value, least in (("budget", budget, 0), ("at_least", at_least, 1)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise invalid(name, value, f"a whole number >= {least}")
     sizes = np.asarray(sizes, dtype=np.int64)
     if sizes.ndim != 1 or (sizes < 1).any():
         raise invalid("sizes", sizes, "one number of rows >= 1 for each group")
@@ -150,16 +150,18 @@ def _some(groups: int, budget: int, order: Ints) -> Allocation:
     return Allocation(rows, budget, reason, chance=budget / groups)
 
 
-def _shares(rule: str, sizes: Ints, variation: Floats | None, least: Ints, budget: int) -> Floats:
+def _shares(
+    rule: str, sizes: Ints, variation: Floats | None, least: Ints, budget: int, order: Ints
+) -> Floats:
     """Return each group's rows as real numbers, the budget met up to rounding."""
     N, a = sizes.astype(np.float64), least.astype(np.float64)
     if rule == "variance" and variation is not None and np.any(variation):
-        return _by_variance(N, a, np.asarray(variation, dtype=np.float64), budget)
+        return _by_variance(N, a, np.asarray(variation, dtype=np.float64), budget, order)
     scale = N if rule == "proportional" else np.ones_like(N)
     return _met(lambda theta: np.clip(theta * scale, a, N), budget, high=float(N.max()))[0]
 
 
-def _by_variance(N: Floats, a: Floats, c: Floats, n: int) -> Floats:
+def _by_variance(N: Floats, a: Floats, c: Floats, n: int, order: Ints) -> Floats:
     """Return the optimum of the variance rule."""
     ideal = c ** (2.0 / 3.0)
 
@@ -171,7 +173,7 @@ def _by_variance(N: Floats, a: Floats, c: Floats, n: int) -> Floats:
     below, above = _met(at, n, high=most * (1.0 + 1e-9))
     # Groups that become whole at one and the same price may not all fit: the smallest first, as many as do.
     jump = np.flatnonzero((above >= N) & (below < N))
-    jump = jump[np.argsort(N[jump] - below[jump], kind="stable")]
+    jump = jump[np.lexsort((order[jump], N[jump] - below[jump]))]
     fits = np.cumsum(N[jump] - below[jump]) <= n - below.sum() + 1e-6
     below[jump[fits]] = N[jump[fits]]
     varying = _grown(below, ideal, np.where(c > 0.0, N, below), n)
