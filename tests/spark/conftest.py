@@ -27,6 +27,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .appName("spillway-tests")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
+            .config(
+                "spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1"
+            )  # short queries are not worth more
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.sql.shuffle.partitions", "2")

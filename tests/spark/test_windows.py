@@ -176,10 +176,9 @@ def test_branches_of_a_fan_out_in_one_query(spark: SparkSession, tmp_path: Path)
     exact = run(
         totals(windowed(one)(orders(spark))).union(totals(windowed(two)(orders(spark)))), tmp_path / "exact"
     )
+    rows = orders(spark)
     with Spillway("w", 2.0, tmp_path / "shed", controller=keeping(0.4)) as shed:
-        branches = [
-            totals(shed.windows(orders(spark), both, time="ts", max_gap=6, level=branch)) for branch in (0, 1)
-        ]
+        branches = [totals(shed.windows(rows, both, time="ts", max_gap=6, level=branch)) for branch in (0, 1)]
         found = run(branches[0].union(branches[1]), tmp_path / "shed")
     for length in (1, 2):
         sizes = [
