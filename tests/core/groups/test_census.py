@@ -37,7 +37,9 @@ def test_counts_are_forgotten_and_bounded() -> None:
         census = census.after(top, arrived=10_000)
         assert len(census.keys) <= MOST_GROUPS
     assert 0 not in census.keys, "not seen for twenty batches"
-    assert census.rest == pytest.approx(0.62, abs=0.01), "half is not in the top, and old groups are forgotten"
+    assert census.rest == pytest.approx(0.62, abs=0.01), (
+        "half is not in the top, and old groups are forgotten"
+    )
     assert Census.from_dict(json.loads(json.dumps(census.to_dict()))) == census
 
 
