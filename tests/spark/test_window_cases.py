@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import pytest
@@ -506,13 +506,17 @@ def test_one_row_from_the_far_future(spark: SparkSession, tmp_path: Path, window
 
 
 def in_two_runs(
-    spark: SparkSession, checkpoint: Path, gaps: tuple[int, int], harm: Callable[[Path], object]
+    spark: SparkSession,
+    checkpoint: Path,
+    gaps: tuple[int, int],
+    harm: Callable[[Path], object],
+    then: Literal["enforce", "observe"] = "enforce",
 ) -> Answer:
     """Run with one max_gap until batch 5 has been decided on, do harm to the folder, go on with another."""
     window = sliding("6 seconds", "1 second")
     found: Answer = {}
-    for gap, last in ((gaps[0], 5), (gaps[1], None)):
-        with Spillway("w", 2.0, checkpoint, controller=keeping(0.1)) as shed:
+    for gap, last, mode in ((gaps[0], 5, "enforce"), (gaps[1], None, then)):
+        with Spillway("w", 2.0, checkpoint, controller=keeping(0.1), mode=mode) as shed:  # type: ignore[arg-type]
             rows = totals(shed.windows(live(spark, per_batch=400), window, time="ts", max_gap=gap))
 
             def each(frame: DataFrame, batch: int, last: int | None = last, shed: Spillway = shed) -> None:
@@ -537,6 +541,19 @@ def in_two_runs(
 
 def test_a_smaller_gap_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     in_two_runs(spark, tmp_path, (8, 2), lambda _: None)
+
+
+def test_a_window_that_was_dropped_does_not_open_again_while_observing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    found = in_two_runs(spark, tmp_path, (8, 8), lambda _: None, then="observe")
+    delivered = sorted(found)
+    later = [
+        key
+        for key in brute(sliding("6 seconds", "1 second"), until=latest() - 2 * SECOND)
+        if key > delivered[-8]
+    ]
+    assert set(later) <= set(found), "what has begun since is all there"
 
 
 def test_a_decision_that_cannot_be_read_opens_no_window_that_was_dropped(

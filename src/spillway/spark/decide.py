@@ -66,6 +66,7 @@ class Published:
     cut_s: float | None = None
     stages: tuple[Stage, ...] = (Stage(),)
     after_batch: int | None = None
+    enforce: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready form; quantiles are text because they may be infinite."""
@@ -213,7 +214,7 @@ def decide(
                 seen_us=stage.latest_us,
                 all_seen=None if size.sources == 1 else published.after_batch == batch - 1,
                 waited_s=(None if before is None else before.waited_s, waited_s),
-                keep_share=keep,
+                keep_share=keep if published.enforce else 1.0,
                 seed=mix(published.seed, number),
             )
             for number, stage in enumerate(published.stages)

@@ -223,13 +223,14 @@ class Spillway:
         if stage is None:
             if len(plan.path) > 1:
                 raise SpillwayError(
-                    f"level {plan.path} of {arrangement!r} comes before its first.",
+                    f"level {plan.path} of {arrangement!r} comes before its first, or with another max_gap.",
                     hint="call windows() with the same arrangement and max_gap on the input first",
                 )
             stage = self._arrangements[declared] = self._loop.add_stage(window=plan.spec)
             observation = self._observe(stage)
-        row = plan.row(str(self._folder.root), self._checkpoint_text, stage)
-        return plan.build(row, observation, enforce=self.mode == "enforce")
+        enforce = self.mode == "enforce"
+        row = plan.row(str(self._folder.root), self._checkpoint_text, stage, enforce=enforce)
+        return plan.build(row, observation)
 
     def wait_for_batch(self, batch: int, limit_s: float = 60.0) -> bool:
         """Wait until a batch has finished and been taken in; return whether it was, within the limit."""

@@ -77,7 +77,7 @@ class Loop:
         published, known = self._restore()
         self._controller = self._build(known.controller)
         self._costs = self._build_costs(known.cost_model)
-        self._published = replace(published, seed=self._seed)
+        self._published = replace(published, seed=self._seed, enforce=mode == "enforce")
         self._cold_start()
         self._prune()
 
@@ -201,6 +201,7 @@ class Loop:
                 cut_s=report.started_s,
                 stages=tuple(self._stages),
                 after_batch=report.batch,
+                enforce=self._mode == "enforce",
             )
         )
         self.history.add(Entry.of(report, sample, told, decision))

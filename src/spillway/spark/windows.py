@@ -47,7 +47,7 @@ _WATERMARK = "spark.watermarkDelayMs"
 _LARGEST_INT = 2**31 - 1
 WINDOWS = (
     f"{PREFIX}first_granule bigint not null, {PREFIX}open array<int> not null, {PREFIX}first_window bigint not null, "
-    f"{PREFIX}allowed array<boolean> not null, {PREFIX}note string"
+    f"{PREFIX}allowed array<boolean> not null, {PREFIX}share double not null, {PREFIX}note string"
 )
 
 
@@ -58,6 +58,7 @@ class WindowRow(ControlRow):
     level: Level
     granule: int
     spec: WindowSpec
+    enforce: bool
     schema: ClassVar[str] = WINDOWS
 
     def decision_for(self, batch: int, query: str | None) -> tuple[BatchDecision | None, str]:
@@ -70,8 +71,9 @@ class WindowRow(ControlRow):
     def row(self, decision: BatchDecision | None, note: str) -> dict[str, Any]:
         """Return the ranges that are decided, worked out for this aggregate."""
         told = None if decision is None else decision.windows_of(self.stage)
+        share = 1.0 if decision is None or self.enforce else decision.keep_ratio
         if told is None or "0" not in told.kept:
-            return self._values(0, [], 0, [], note)
+            return self._values(0, [], 0, [], share, note)
         spec, g, window = self.spec, self.granule, self.level.window
         kept = Kept(spec.slide_us, told.first, told.kept)
         since = told.first * spec.slide_us - spec.span_us
@@ -79,16 +81,17 @@ class WindowRow(ControlRow):
         granule, number = since // g, since // window.slide
         counts = open_windows(self.level, granule, until // g + 1 - granule, g, kept)
         which = allowed(self.level, number, until // window.slide + 1 - number, g, kept)
-        return self._values(granule, counts.tolist(), number, which.tolist(), note)
+        return self._values(granule, counts.tolist(), number, which.tolist(), share, note)
 
     def _values(
-        self, granule: int, counts: list[int], number: int, which: list[bool], note: str
+        self, granule: int, counts: list[int], number: int, which: list[bool], share: float, note: str
     ) -> dict[str, Any]:
         return {
             f"{PREFIX}first_granule": granule,
             f"{PREFIX}open": counts,
             f"{PREFIX}first_window": number,
             f"{PREFIX}allowed": which,
+            f"{PREFIX}share": share,
             f"{PREFIX}note": note or None,
         }
 
@@ -142,7 +145,9 @@ class WindowPlan:
                 hint="branches are dropped together, all that start within the common multiple of their slides; "
                 "raise max_gap, or give each branch an arrangement of its own",
             )
-        path = (level,) if isinstance(level, int) else tuple(level)
+        path = _path(level)
+        if not isinstance(time, str):
+            raise invalid("time", time, "the name of a column")
         if "window" in df.columns and time != "window":
             raise invalid("df", "window", "no column of that name: windows() adds it", hint="rename yours")
         chosen = _find(arrangement, path)
@@ -177,14 +182,24 @@ class WindowPlan:
             arrival=None if measured is None else resolve(df, "arrival", measured, moment, "timestamp"),
         )
 
-    def row(self, folder: str, checkpoint: str | None, stage: int) -> WindowRow:
+    def row(self, folder: str, checkpoint: str | None, stage: int, *, enforce: bool) -> WindowRow:
         """Return what reads the control row."""
         return WindowRow(
-            folder, checkpoint, stage, level=self.level, granule=granule_of(self.arrangement), spec=self.spec
+            folder,
+            checkpoint,
+            stage,
+            level=self.level,
+            granule=granule_of(self.arrangement),
+            spec=self.spec,
+            enforce=enforce,
         )
 
-    def build(self, control: WindowRow, observation: str | None, *, enforce: bool) -> DataFrame:
-        """Return the DataFrame with the shedding stage and the column ``window`` in it."""
+    def build(self, control: WindowRow, observation: str | None) -> DataFrame:
+        """Return the DataFrame with the shedding stage and the column ``window`` in it.
+
+        It is the same while observing: then no window is decided against, but one that was dropped before the
+        query was started anew stays dropped.
+        """
         frame = control_frame(self.df.sparkSession, control)
         check_executors(frame)
         window = self.level.window
@@ -197,21 +212,20 @@ class WindowPlan:
         overlapping = window.size > window.slide
         df = df.drop(f"{PREFIX}open", *[] if overlapping else [f"{PREFIX}allowed"])  # before rows are copied
         if observation is not None:
-            df = df.observe(observation, *self._metrics(enforce=enforce))
-        if enforce:
-            df = df.where(F.col(f"{PREFIX}opened") > 0)
+            df = df.observe(observation, *self._metrics())
+        df = df.where(F.col(f"{PREFIX}opened") > 0)
         if "window" in df.columns:
             df = df.drop("window")
         length, step = f"{window.size} microseconds", f"{window.slide} microseconds"
         df = df.withColumn("window", F.window(f"{PREFIX}time", length, step))
-        if enforce and overlapping:  # else a row has one window, and is here only if that one is allowed
+        if overlapping:  # else a row has one window, and is here only if that one is allowed
             number = _floor(F.unix_micros("window.start"), window.slide) - F.col(f"{PREFIX}first_window")
             df = df.where(F.coalesce(_look_up(f"{PREFIX}allowed", number), F.lit(True)))
         df = df.drop(*[name for name in df.columns if name.startswith(PREFIX)])
         kept = dict(df.schema["window"].metadata)
         return df.withMetadata("window", {**kept, MARK: _key(self.arrangement, self.path)})
 
-    def _metrics(self, *, enforce: bool) -> list[Column]:
+    def _metrics(self) -> list[Column]:
         """Return what is counted; a row that has a part in two of its three windows is kept by two thirds."""
         opened, window = F.col(f"{PREFIX}opened"), self.level.window
         part = (
@@ -219,21 +233,26 @@ class WindowPlan:
         )
         metrics = [
             F.count(F.lit(1)).alias("arrived"),
-            F.sum(part).alias("kept"),
+            F.sum(part * F.col(f"{PREFIX}share")).alias("kept"),
             F.count_if(opened > 0).alias("passed"),
             F.max(F.unix_micros(f"{PREFIX}time")).alias("latest_us"),
             F.max(f"{PREFIX}note").alias("note"),
         ]
         if self.arrival is not None:
-            at = self.arrival.cast("timestamp").cast("double")
-            if enforce:
-                at = F.when(opened > 0, at)
+            at = F.when(opened > 0, self.arrival.cast("timestamp").cast("double"))
             metrics += [
                 F.min(at).alias("first_arrival"),
                 F.avg(at).alias("mean_arrival"),
                 F.count_if(self.arrival.isNull()).alias("arrival_missing"),
             ]
         return metrics
+
+
+def _path(level: Any) -> tuple[int, ...]:
+    path = (level,) if isinstance(level, int) else level
+    if not isinstance(path, tuple) or not path:
+        raise invalid("level", level, "0, 1, ... or a tuple of positions such as (0, 0)")
+    return path
 
 
 def _find(arrangement: Arrangement, path: tuple[int, ...]) -> Level:
@@ -266,6 +285,11 @@ def _time(df: DataFrame, time: str, arrangement: Arrangement, path: tuple[int, .
                 hint="group what windows() gave for that level by 'window', and pass the aggregate on",
             )
         return F.window_time(F.col(f"`{time}`")), int(delay or 0)
+    if field.metadata.get(MARK):
+        raise SpillwayError(
+            f"time = {time!r} holds windows of {arrangement!r} already.",
+            hint="for the aggregate that reads them give its level, such as level=(0, 0)",
+        )
     column = resolve(df, "time", time, (T.TimestampType,), "timestamp")
     if delay is None:
         raise SpillwayError(
