@@ -9,13 +9,13 @@ What has been seen already is known from Spark itself: the offset log of batch b
 latest event time of all batches before b less the delay that the user allowed. With M that latest time,
 
     windows that a row up to M may belong to    decided by now, or else open: they stay kept
-    from there to M + H                         decided now, with the p of now
+    from there to M + H                         decided now, with the p of now, whatever was said of them before
     beyond                                      kept, for as long as nothing is decided about them
 
-The horizon H is half as much again as event time should advance in this batch, and a window. Rows beyond it are kept,
-which costs time but no result is wrong. A query with several sources has one watermark for all, which says nothing of
-ours: there M is what batches have reported, and windows are dropped only if all batches before b have. Before
-anything has been reported no window is dropped.
+The horizon H is half as much again as event time should advance in this batch, at its pace of late, and a window.
+Rows beyond it are kept, which costs time but no result is wrong. A query with several sources has one watermark for
+all, which says nothing of ours: there M is what batches have reported, and windows are dropped only if all batches
+before b have. Before anything has been reported no window is dropped.
 
 A row of the far future may open more windows than can be told one by one: then nothing is decided. A restart with
 another arrangement has other windows. Where rows of the old ones were dropped, the new ones that had begun by then
@@ -88,6 +88,7 @@ class WindowDecision:
     latest_us: int | None = None
     watermark_ms: int | None = None
     state: dict[str, Any] | None = field(default=None)
+    pace: float | None = None
     shape: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -128,19 +129,26 @@ def decide_windows(
     known = seen_us is not None and (seen_us <= by_watermark if all_seen is None else all_seen)
     latest = max(by_watermark, seen_us or 0, before.latest_us or 0)
     last_s, this_s = waited_s
-    step = (this_s or 0.0) * 1e6
-    if before.latest_us is not None and last_s and this_s is not None:
-        step = (latest - before.latest_us) * this_s / last_s
+    pace = before.pace
+    if before.latest_us is not None and latest > before.latest_us and last_s:
+        pace = (latest - before.latest_us) / last_s
+    step = (this_s or 0.0) * (1e6 if pace is None else pace)
     late_ms = watermark_ms if before.watermark_ms is None else before.watermark_ms
     open_from = (late_ms * 1000 - spec.span_us) // spec.slide_us
     decided = before.first + len(before.kept) if before.kept else open_from
     seen = (latest + spec.inner_us) // spec.slide_us + 1
     if seen - open_from > spec.most:
         return replace(before, latest_us=latest, watermark_ms=watermark_ms, shape=spec.shape)
+    bits, state = before.kept, before.state
+    if known and decided > seen:  # none of these can have rows yet
+        bits = bits[: max(len(bits) - (decided - seen), 0)]
+        decided = seen
+        if state is not None:
+            run = len(bits) - len(bits.rstrip("0"))
+            state = {**state, "next": seen, "run": run, "owed": 0, "dropping": None}
     until = (latest + int(1.5 * step)) // spec.slide_us + 2
     until = min(max(until, seen + 1, decided), max(seen, decided) + spec.most)
-    drops = _drops(spec, before.state, seed)
-    bits = before.kept
+    drops = _drops(spec, state, seed)
     if seen > decided:
         bits += begun * min(seen - decided, seen - open_from)
         if drops.state.next is not None:
@@ -157,6 +165,7 @@ def decide_windows(
         latest_us=latest,
         watermark_ms=watermark_ms,
         state=drops.snapshot(),
+        pace=pace,
         shape=spec.shape,
     )
 

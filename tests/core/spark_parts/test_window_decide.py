@@ -142,3 +142,21 @@ def test_with_several_sources_only_complete_reports_allow_a_drop() -> None:
     for known, dropped in ((True, True), (False, False)):
         told = after(10**9 * SECOND, WindowDecision(), 0.8, all_seen=known)
         assert ("0" in told.kept) is dropped
+
+
+def test_p_follows_at_once_after_a_long_pause() -> None:
+    """Three days down: windows are decided for three days ahead, but only until the next batch knows better."""
+    told = after(10**9 * SECOND, WindowDecision(), 0.8)
+    told = after((10**9 + 3) * SECOND, told, 0.8, waited_s=(3.0, 259_200.0))
+    assert told.kept.count("0") > 1_000
+    calm = after((10**9 + 6) * SECOND, told, 0.0)
+    assert calm.kept.count("0") <= 12, "what lies ahead is decided anew"
+
+
+def test_after_a_batch_without_rows_the_pace_is_still_known() -> None:
+    told = WindowDecision()
+    for number in range(0, 50, 10):
+        told = after((10**9 + number) * SECOND, told, 0.8)
+    idle = after((10**9 + 40) * SECOND, told, 0.8)
+    ahead = idle.first + len(idle.kept) - (10**9 + 40)
+    assert ahead >= 10, "as far as the last batch with rows went"

@@ -297,3 +297,13 @@ NUMBERS = table([0, 1], a=[1, 2], b=[3, 4])
 def test_what_makes_no_sense_is_refused(call: Any, message: str) -> None:
     with pytest.raises(SpillwayError, match=message):
         call()
+
+
+def test_large_times_in_units_stay_in_their_windows() -> None:
+    rows = pa.table({"ts": [1.7e9 + 0.3, 1.7e9 + 0.6], "v": [1, 2]})
+    found = run(rows, tumbling(0.5, unit=0.5), time="ts", value="v", aggregate="sum")
+    assert found["start"].to_pylist() == [1.7e9, 1.7e9 + 0.5]
+    rows = pa.table({"ts": [5_000_000_003], "v": [1]})
+    assert run(rows, tumbling(2, unit=2), time="ts", value="v", aggregate="sum")["start"].to_pylist() == [
+        5_000_000_002
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -146,7 +147,7 @@ def _in_units(at: float, unit: float) -> float:
     """Divide a time by the unit; 0.3 in units of 0.1 is 3, not a little less."""
     units = at / unit
     near = round(units)
-    return near if abs(units - near) <= 1e-9 * max(1.0, abs(units)) else units
+    return near if abs(units - near) <= 4.0 * math.ulp(units) else units
 
 
 def _values(table: pa.Table, taken: list[str | None], value: str | None, aggregate: Any) -> list[Any]:
