@@ -1,7 +1,7 @@
 """Where a window operator keeps its rows: one buffer for all windows, or one each (Section VI-A, Figures 3 and 4).
 
     single      a row is stored once. At a watermark the buffer is scanned for each window that is due: its rows are
-                gathered, and rows before its start are evicted
+                gathered, and rows that no later window holds are evicted
     multiple    a row is stored in the buffer of each of its windows. At a watermark the buffer is there
 
 Both hand the same rows of a window over, one by one: whoever sheds looks at each row as it is scanned, and needs no
@@ -66,14 +66,14 @@ class SingleBuffer:
             _stored(self.work, 1)
 
     def rows(self, window: Opened) -> Iterator[Row]:
-        """Scan the buffer; rows before the window's start have been in all their windows and are evicted."""
+        """Scan the buffer, and evict what no later window holds."""
         before, self.buffer = self.buffer, []
         self.work.scanned += len(before)
         for row in before:
-            if row[0] >= window.start:
+            if row[0] >= window.done:
                 self.buffer.append(row)
-                if window.holds(row[0]):
-                    yield row
+            if window.holds(row[0]):
+                yield row
         _evicted(self.work, len(before) - len(self.buffer))
 
 

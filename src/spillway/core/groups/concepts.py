@@ -188,11 +188,11 @@ def overlap(a: Concept, b: Concept) -> float:
 def distance(a: Concept, b: Concept) -> float:
     """Return how far two concepts are apart, from 0 to 1."""
     if isinstance(a, Frequencies) and isinstance(b, Frequencies):
-        m, n = max(a.rows, 1), max(b.rows, 1)
-        if (a.rows == 0) != (b.rows == 0):
-            return 1.0
+        m, n = a.rows, b.rows
+        if m == 0 or n == 0:
+            return float(m != n)
         groups = a.counts.keys() | b.counts.keys()
-        return sum(abs(a.counts.get(g, 0) / m - b.counts.get(g, 0) / n) for g in groups) / 2.0
+        return sum(abs(a.counts.get(g, 0) * n - b.counts.get(g, 0) * m) for g in groups) / (2 * m * n)
     if isinstance(a, Sides) and isinstance(b, Sides):
         return (distance(a.left, b.left) + distance(a.right, b.right)) / 2.0
     if isinstance(a, Moments) and isinstance(b, Moments):

@@ -24,11 +24,15 @@ Row = tuple[float, Hashable, float, int]  # time, group, value, key
 
 @dataclass(slots=True)
 class Opened:
-    """A window that is open: its bounds, its concept so far, and with multiple buffers its rows."""
+    """A window that is open: its bounds, its concept so far, and with multiple buffers its rows.
+
+    Rows before ``done`` are in no later window: of a session all its rows, else those before the next start.
+    """
 
     number: int
     start: float
     end: float
+    done: float
     sample: Reservoir
     frequencies: dict[Hashable, int] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
@@ -52,6 +56,7 @@ class Opened:
             self.number,
             min(self.start, other.start),
             max(self.end, other.end),
+            max(self.done, other.done),
             self.sample.merged(other.sample),
             frequencies,
             [*self.rows, *other.rows],
@@ -100,7 +105,8 @@ class OpenWindows:
 
     def new(self, number: int, start: float, end: float, sample: Any = None) -> Opened:
         """Return a window without rows, or with the sample of a snapshot."""
-        return Opened(number, start, end, self._sample.build(sample))
+        done = end if isinstance(self.window, Session) else start + self.window.slide
+        return Opened(number, start, end, done, self._sample.build(sample))
 
     def _window(self, k: int, start: float, end: float) -> Opened:
         if k not in self._open:
