@@ -118,22 +118,22 @@ class SideBySide:
         return {"uniform": self.uniform, "oasrs": self.oasrs, "cod": self.cod}
 
 
-def answers(
+def shedders(
     stream: Stream, *, keep_ratio: float, salts: Sequence[int], rule: Rule = "variance"
-) -> Iterator[tuple[Window, Answer, int]]:
-    """Shed every span with every salt; give the window, what cod answers, and the salt."""
+) -> Iterator[tuple[Window, Cod]]:
+    """Give every window of a stream, with every salt, and the shedder that has seen those before it in its span."""
     for salt in salts:
         for span in stream.spans:
             cod = Cod(keep_ratio=keep_ratio, rule=rule, salt=salt)
             for window in span:
-                yield window, cod.answer(window), salt
+                yield window, cod
 
 
 def by_rule(stream: Stream, *, keep_ratio: float, salts: Sequence[int], rule: Rule) -> Outcome:
     """Return what concept-driven shedding by one rule makes of a stream."""
     found = Outcome()
-    for window, answer, _ in answers(stream, keep_ratio=keep_ratio, salts=salts, rule=rule):
-        found.add(window, answer.kept)
+    for window, cod in shedders(stream, keep_ratio=keep_ratio, salts=salts, rule=rule):
+        found.add(window, cod.keep(window))
     return found
 
 
@@ -149,7 +149,8 @@ def uniform_at(stream: Stream, *, share: float, salts: Sequence[int]) -> Outcome
 def side_by_side(stream: Stream, *, keep_ratio: float, salts: Sequence[int]) -> SideBySide:
     """Return all methods at the same number of processed rows, cod with its default rule."""
     found = SideBySide()
-    for window, answer, salt in answers(stream, keep_ratio=keep_ratio, salts=salts):
+    for window, cod in shedders(stream, keep_ratio=keep_ratio, salts=salts):
+        answer, salt = cod.answer(window), cod.salt
         rows = answer.kept.num_rows
         found.cod.add(window, answer.kept)
         found.coverage.add(window, answer)

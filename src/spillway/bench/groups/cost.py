@@ -217,5 +217,5 @@ def _draw_8(times: Mapping[str, Passes], out: Path) -> list[str]:
                 axis.bar(np.arange(2) + 0.27 * (at - 1), heights, 0.25, color=CYCLE[at], label=name)
             axis.set(title=stream, xticks=range(2), xticklabels=["mean", "95th percentile"])
         axes[0].set_ylabel("time of a window (ms)")
-        axes[-1].legend()
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         return save(figure, out, "groups-8-window-times")

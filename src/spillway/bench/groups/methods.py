@@ -64,9 +64,24 @@ class Cod:
     salt: int = 0
     spread: Spread = field(default_factory=lambda: SpreadConfig().build())
 
+    def keep(self, window: Window) -> pa.Table:
+        """Shed the next window, and learn from the rows that are kept."""
+        kept = self._shed(window)
+        self._learn(kept)
+        return kept
+
     def answer(self, window: Window) -> Answer:
-        """Shed the next window, answer it, and learn from the rows that were kept."""
-        kept = shed(
+        """Do the same, and give an interval for each group, from what was known before."""
+        kept = self._shed(window)
+        found = estimate(kept, by="group", value="value", level=LEVEL, spread=self.spread)
+        self._learn(kept)
+        at = window.places(found["group"].to_numpy())
+        low, high = (window.scattered(at, found[name].to_numpy()) for name in ("low", "high"))
+        sampled = window.scattered(at, found["sampled"].to_numpy(), nothing=0)
+        return Answer(kept=kept, low=low, high=high, sampled=sampled.astype(np.int64))
+
+    def _shed(self, window: Window) -> pa.Table:
+        return shed(
             window.table,
             by="group",
             keep_ratio=self.keep_ratio,
@@ -76,14 +91,11 @@ class Cod:
             key=KEY,
             spread=self.spread,
         )
-        found = estimate(kept, by="group", value="value", level=LEVEL, spread=self.spread)
+
+    def _learn(self, kept: pa.Table) -> None:
         strata = strata_of(kept, "group")
         values = np.asarray(kept["value"].to_numpy())
         self.spread.learn(group_keys(strata.labels), codes=strata.codes, values=values)
-        at = window.places(found["group"].to_numpy())
-        low, high = (window.scattered(at, found[name].to_numpy()) for name in ("low", "high"))
-        sampled = window.scattered(at, found["sampled"].to_numpy(), nothing=0)
-        return Answer(kept=kept, low=low, high=high, sampled=sampled.astype(np.int64))
 
 
 def keep_uniform(window: Window, rows: int, salt: int) -> pa.Table:

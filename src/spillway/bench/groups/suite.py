@@ -48,13 +48,10 @@ from spillway.replay.loaders import data_dir
 from spillway.replay.recorded import SOURCES, DataSet, recorded
 from spillway.replay.rides import rides
 
-TIMED = ("packets", "google_class", "debs")
-"""The streams of Figure 8: what stands for the paper's DEC, GCM and DEBS."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How much is done: seconds of rides, windows per data set, salts, and rows and passes on the clock.
+    """How much is done: seconds of rides, windows per data set, salts, and streams, rows and passes on the clock.
 
     A stream has ``salts``, or as many up to ``most_salts`` as it takes to have so many ``answers`` of groups.
     """
@@ -66,6 +63,7 @@ class Plan:
     answers: int
     curve_salts: int
     more_shares: tuple[float, ...]
+    timed: tuple[str, ...]
     timed_rows: int
     timed_windows: int
     repeats: int
@@ -84,6 +82,7 @@ FULL = Plan(
     answers=4_000,
     curve_salts=2,
     more_shares=MORE_SHARES,
+    timed=("packets", "google_class", "debs"),  # for the paper's DEC, GCM and DEBS
     timed_rows=200_000,
     timed_windows=5,
     repeats=3,
@@ -96,8 +95,9 @@ QUICK = Plan(
     answers=590,
     curve_salts=1,
     more_shares=(0.75, 0.95),
-    timed_rows=15_000,
-    timed_windows=3,
+    timed=("packets", "debs"),
+    timed_rows=20_000,
+    timed_windows=2,
     repeats=2,
 )
 
@@ -201,7 +201,7 @@ def workers(data: dict[str, DataSet], plan: Plan) -> dict[int, Cost]:
 def timed(data: dict[str, DataSet], plan: Plan) -> dict[str, Cost]:
     """Time windows of the streams of Figure 8."""
     found = {}
-    for name in TIMED:
+    for name in plan.timed:
         if name in data:
             given = feed(data[name], rows=plan.timed_rows, windows=plan.timed_windows)
             found[name] = alternating(given, keep_ratio=KEEP_RATIO_8, repeats=plan.repeats)

@@ -20,6 +20,8 @@ PAPER_SHARES = (0.02, 0.1, 0.25, 0.5)
 MORE_SHARES = (0.05, 0.75, 0.9, 0.95, 0.99)
 """What uniform processes beside: where its error falls to cod's lies beyond the paper's shares."""
 
+_TICKS = (2, 5, 10, 25, 50, 100)
+
 
 @dataclass(frozen=True, eq=False)
 class Volume:
@@ -103,6 +105,8 @@ def _draw(found: Mapping[str, Volume], out: Path) -> list[str]:
                 points = [100.0 * share for share in curve["processed"]]
                 axis.plot(points, curve["error"], marker="o", markersize=3, color=colour, label=method)
             axis.set(title=name, xscale="log", xlabel="processed (%)", ylim=(0.0, None))
+            axis.set_xticks(_TICKS, [str(tick) for tick in _TICKS])
+            axis.minorticks_off()
         for axis in axes[len(found) :]:
             axis.set_visible(False)
         for axis in axes[::columns]:
