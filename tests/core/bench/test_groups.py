@@ -166,6 +166,8 @@ def test_rules_differ_where_groups_do(skewed):
     found = compared(skewed, salts=range(2), rule_salts=range(1))
     assert set(found.numbers()["uniform_over_rule"]) == {"proportional", "equal", "variance"}
     assert found.uniform_over_cod == pytest.approx(found.methods.uniform.error / found.methods.cod.error)
+    first = np.mean(found.methods.uniform.errors[: len(skewed.windows)])
+    assert found.uniform_over("equal") == pytest.approx(first / found.rules["equal"].error)
 
 
 def test_how_much_more_data_the_same_error_takes(skewed):
