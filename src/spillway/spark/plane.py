@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PREFIX = "_spillway_"
+REPORT_PATIENCE_S = 0.5
 NOT_STREAMING = "not in a micro-batch of a streaming query"
 TUPLES = (
     f"{PREFIX}salt bigint not null, {PREFIX}cut double not null, "
@@ -86,8 +87,12 @@ class ControlRow:
                     return found, doubt
                 folder.remove(name)
             published = read_published(folder)
-            sheds_windows = any(stage.window is not None for stage in published.stages)
-            made = decide(published, batch, size, told_before(folder, batch) if sheds_windows else None)
+            if any(stage.window is not None for stage in published.stages):
+                if size.sources > 1:
+                    published = wait_for_report(folder, batch - 1)
+                made = decide(published, batch, size, told_before(folder, batch))
+            else:
+                made = decide(published, batch, size)
             if folder.write_once(name, made.to_json()):
                 return made, doubt
             return BatchDecision.from_json(folder.read(name) or ""), doubt
@@ -150,6 +155,21 @@ def read_published(folder: Folder) -> Published:
     except (ValueError, KeyError, TypeError) as error:
         raise SpillwayError(f"latest.json cannot be read: {error!r}.") from error
     return Published.from_dict(found)
+
+
+def wait_for_report(folder: Folder, batch: int) -> Published:
+    """Return what the loop published once it had the batch's report, or the newest there is after half a second.
+
+    A report comes some 20 ms after the end of its batch. Where there are several sources, windows are dropped only
+    if it has come (window_decide.py), so it is worth waiting for.
+    """
+    deadline = time.monotonic() + REPORT_PATIENCE_S
+    while True:
+        published = read_published(folder)
+        reported = -1 if published.after_batch is None else published.after_batch
+        if reported >= batch or time.monotonic() > deadline:
+            return published
+        time.sleep(0.005)
 
 
 def told_before(folder: Folder, batch: int) -> BatchDecision | None:
