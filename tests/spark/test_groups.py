@@ -16,7 +16,7 @@ from spillway import Spillway, SpillwayError
 from spillway.core import control
 from spillway.core.control import Controller
 from spillway.replay import Rates, stream
-from tests.spark.orders import PAST, Sink, run
+from tests.spark.orders import PAST, PATIENCE_S, Sink, run, start
 
 SECONDS, PER_S, PER_BATCH = 12, 2_000, 4_000
 BATCHES = SECONDS * PER_S // PER_BATCH
@@ -26,9 +26,9 @@ def keeping(share: float) -> Controller:
     return control.make("fixed", target_delay_s=2.0, keep_ratio=share)
 
 
-def rides(spark: SparkSession) -> DataFrame:
+def rides(spark: SparkSession, seconds: int = SECONDS) -> DataFrame:
     """Three busy routes of very different fares, forty routes of one row in 2,000 each, and rows without a route."""
-    trace = Rates((float(PER_S),), (float(SECONDS),))
+    trace = Rates((float(PER_S),), (float(seconds),))
     rows = stream(
         spark, trace, generator="tests.spark.orders:orders", start=PAST, max_rows_per_batch=PER_BATCH
     )
@@ -180,3 +180,76 @@ def test_the_inputs_of_a_join_keep_what_can_match(spark: SparkSession, tmp_path:
     assert pairs > 0.6 * exact, "uniform shedding would find 0.09 of them"
     weighed = sum(row["w0"] * row["w15"] for b in late if b in found for row in found[b])
     assert weighed == pytest.approx(exact, rel=0.2)
+
+
+def test_windows_by_event_time_in_one_batch(spark: SparkSession, tmp_path: Path) -> None:
+    """Two seconds bring four hours of events, with five rows of the small group in each quarter: none may go."""
+    at = F.timestamp_micros(F.col("id") * (7_200 * 1_000_000 // PER_S))
+    size = F.when(F.col("id") % 50 == 0, "small").otherwise("large")
+    rows = rides(spark, 6).select("id", "timestamp", at.alias("at"), size.alias("size"))
+    with Spillway("g", 2.0, tmp_path, controller=keeping(0.3)) as shed:
+        kept = shed.groups(rows, by="size", time="at", window="15 minutes", rule="proportional")
+        found = run(kept, tmp_path, shed)
+    for batch in (1, 2):
+        sizes = Counter(row["size"] for row in found[batch])
+        assert sizes["small"] == PER_BATCH // 50
+        assert sum(sizes.values()) == pytest.approx(0.3 * PER_BATCH, rel=0.15)
+
+
+def test_within_a_batch_nothing_has_to_be_guessed(spark: SparkSession, tmp_path: Path) -> None:
+    """Routes that are new in every batch are there by the counts of the very batch, also when it runs again."""
+    fresh = F.concat("route", F.lit(" of "), F.floor(F.col("id") / PER_BATCH).cast("string"))
+    rows = rides(spark, 6).withColumn("route", fresh).where(F.col("route").isNotNull())
+    arrived: dict[int, Counter[str | None]] = {}
+
+    def run_once(checkpoint: Path, share: float) -> tuple[Sink, list[dict[str, Any]]]:
+        found = Sink()
+        with Spillway("g", 2.0, checkpoint, controller=keeping(share)) as shed:
+
+            def take(batch: DataFrame, number: int) -> None:
+                arrived[number] = routes(batch.collect())
+                found.take(shed.groups(batch, by="route", value="fare", batch=number), number)
+
+            query = start(rows, checkpoint, take)
+            assert query.awaitTermination(PATIENCE_S)
+            assert shed.status().problems == ()
+            return found, shed.history().to_pylist()
+
+    found, history = run_once(tmp_path, 0.1)
+    assert set(found) == {0, 1, 2}
+    for batch in found:
+        kept = routes(found[batch])
+        assert set(kept) == set(arrived[batch])
+        assert sum(kept.values()) == pytest.approx(0.1 * PER_BATCH, rel=0.2)
+        assert kept[f"busy 2 of {batch}"] > 3 * kept[f"busy 0 of {batch}"], "it varies most"
+        assert sum(row["weight"] for row in found[batch]) == pytest.approx(PER_BATCH, rel=0.25)
+        entry = next(entry for entry in history if entry["batch"] == batch)
+        assert (entry["arrived_rows"], entry["kept_rows"]) == (
+            sum(arrived[batch].values()),
+            len(found[batch]),
+        )
+    (tmp_path / "commits" / "2").unlink()
+    (tmp_path / "commits" / ".2.crc").unlink(missing_ok=True)
+    again, _ = run_once(tmp_path, 0.9)
+    assert again.ids(2) == found.ids(2)
+
+
+def test_a_table_is_shed_only_as_a_batch(spark: SparkSession, tmp_path: Path) -> None:
+    table = spark.range(3)
+    with Spillway("g", 2.0, tmp_path) as shed:
+        for message, rows, options in (
+            ("also give batch=", table, {}),
+            ("batch = -1", table, {"batch": -1}),
+            (
+                "foreachBatch gives",
+                rides(spark).withColumnRenamed("id", "n").withColumn("id", F.lit(1)),
+                {"batch": 1},
+            ),
+            ("stream-stream join", table, {"batch": 1, "join": "both"}),
+        ):
+            with pytest.raises(SpillwayError, match=message):
+                shed.groups(rows, by="id", **options)  # type: ignore[arg-type]
+        with pytest.raises(SpillwayError, match="window = None"):
+            shed.groups(rides(spark), by="route", time="timestamp")
+    with Spillway("g", 2.0) as shed, pytest.raises(SpillwayError, match="checkpoint"):
+        shed.groups(table, by="id", batch=0)

@@ -17,15 +17,36 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def require_stream(df: DataFrame, in_memory: str) -> None:
+def require_stream(df: DataFrame, in_memory: str, within_batch: str | None = None) -> None:
     """Refuse a table, and columns whose names are ours."""
     if not isinstance(getattr(df, "isStreaming", None), bool):
         raise invalid("df", df, "a streaming DataFrame")
     if not df.isStreaming:
         raise SpillwayError(
             "df is not a streaming DataFrame.",
-            hint=f"read it with spark.readStream; for tables in memory use {in_memory}",
+            hint="read it with spark.readStream; "
+            + (f"within foreachBatch also give {within_batch}; " if within_batch else "")
+            + f"for tables in memory use {in_memory}",
         )
+    require_free_names(df)
+
+
+def require_batch(df: DataFrame, batch: int) -> None:
+    """Refuse a stream where the table of a batch is expected, a number that is none, and names that are ours."""
+    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 0:
+        raise invalid("batch", batch, "the number that foreachBatch gives to the function")
+    if not isinstance(getattr(df, "isStreaming", None), bool) or df.isStreaming:
+        raise invalid(
+            "df",
+            df,
+            "the DataFrame that foreachBatch gives",
+            hint="leave batch= out before a stream's aggregates",
+        )
+    require_free_names(df)
+
+
+def require_free_names(df: DataFrame) -> None:
+    """Refuse columns whose names are ours."""
     for name in df.columns:
         if name.startswith(PREFIX):
             raise invalid("df", name, f"columns that do not begin with {PREFIX!r}")

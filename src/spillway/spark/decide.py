@@ -50,6 +50,7 @@ class Stage:
     latest_us: int | None = None
     groups: GroupSpec | None = None
     census: Census | None = None
+    rows_per_event_s: float | None = None
     uniform_batches: int = 0
     distrust: int = 0
 
@@ -198,7 +199,9 @@ def decide(
         after_batch=published.after_batch,
         rations=decide_groups(
             [
-                Sharing(stage.groups, stage.census or Census(), keep ** (1.0 / length))
+                Sharing(
+                    stage.groups, stage.census or Census(), keep ** (1.0 / length), stage.rows_per_event_s
+                )
                 for stage, length in zip(published.stages, chain_lengths(published.stages), strict=True)
             ],
             rows=rows,

@@ -7,7 +7,7 @@ import re
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -22,6 +22,8 @@ from spillway.spark.groups import GroupPlan, GroupRow
 from spillway.spark.listener import LoopListener, listen
 from spillway.spark.loop import Loop
 from spillway.spark.plane import ControlRow, owner_of
+from spillway.spark.report import Metrics
+from spillway.spark.second_pass import SecondPass
 from spillway.spark.status import Status
 from spillway.spark.stepper import StepOnly, Steps
 from spillway.spark.storage import Folder, Lease, local_path
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 Mode = Literal["enforce", "observe"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
 _PATIENCE_S = 5.0
+_BATCHES_IN_FLIGHT = 10  # whose counts wait for their progress event
 _alive: dict[Path, Spillway] = {}
 
 
@@ -92,12 +95,14 @@ class Spillway:
         self._observations: list[str] = []
         self._arrangements: dict[tuple[Arrangement, tuple[int, ...]], int] = {}
         self._joins: Counter[str] = Counter()
+        self._passes: dict[Hashable, SecondPass] = {}
+        self._counted: dict[int, dict[str, Metrics]] = {}
         self._spark: SparkSession | None = None
         finished = root / "decisions" if self._checkpoint is None else self._checkpoint / "commits"
         self._loop = Loop(name, make, self._folder, mode=mode, finished=Folder(finished))
         if problem is not None:
             self._loop.note(problem)
-        self._listener = LoopListener(self._loop, lambda: self._observations)
+        self._listener = LoopListener(self._loop, lambda: self._observations, self._counts_of)
 
     def tuples(
         self,
@@ -136,12 +141,14 @@ class Spillway:
         df: DataFrame,
         by: str | Sequence[str],
         value: str | Column | None = None,
+        time: str | Column | None = None,
         window: Duration | None = None,
         rule: Rule = "variance",
         at_least: int = 8,
         join: str | None = None,
         key: str | Sequence[str] | None = None,
         weight: str = "weight",
+        batch: int | None = None,
     ) -> DataFrame:
         """Shed rows group by group, so that no group is missing and each keeps enough rows for its answer.
 
@@ -153,6 +160,7 @@ class Spillway:
         by       the columns that make the groups; nulls are a group
         value    the number that will be averaged: the variance rule gives more rows to groups where it varies more;
                  without it that rule is "equal"
+        time     the timestamp column by which windows are made; without it rows are taken to come as they happen
         window   the length of the window that is aggregated: no group should be missing in it. Without it, in a batch
         rule     "variance", "equal", or "proportional" with at least some rows a group
         at_least how many rows of a group to expect at least: a group is missed with a chance of e to the minus that
@@ -160,10 +168,16 @@ class Spillway:
                  those that match most keep most. The product of both weights is that of a result
         key      the columns whose hash picks the rows; by default all
         weight   the name of the column that is added: one over the row's chance of being kept
+        batch    within ``foreachBatch``: the number of the batch that ``df`` is. Its groups are then counted first,
+                 instead of going by the batches before
         ======== ==========================================================================================
         """
         self._require_open()
         if join is not None:
+            if batch is not None:
+                raise invalid(
+                    "join", join, "None within foreachBatch", hint="shed before a stream-stream join"
+                )
             self._joins[join] += 1
             if self._joins[join] > 2:
                 raise invalid("join", join, "a name for two inputs", hint="this is the third call with it")
@@ -171,6 +185,7 @@ class Spillway:
             df,
             by=by,
             value=value,
+            time=time,
             window=window,
             rule=rule,
             at_least=at_least,
@@ -178,8 +193,12 @@ class Spillway:
             key=key,
             weight=weight,
             arrival=self._arrival,
+            batch=batch,
         )
-        self._listen(df.sparkSession)
+        self._listen(df.sparkSession if batch is None else self._session_of_query())
+        if batch is not None:
+            place = (by if isinstance(by, str) else tuple(by), str(value), weight, plan.spec)
+            return self._shed_batch(plan, place, batch)
         stage = self._loop.add_stage(chained=plan.chained, groups=plan.spec)
         row = GroupRow(str(self._folder.root), self._checkpoint_text, stage)
         return plan.build(row, self._observe(stage), enforce=self.mode == "enforce")
@@ -263,6 +282,8 @@ class Spillway:
             self._hear_out()
             self._spark.streams.removeListener(self._listener)
             self._spark = None
+        for passes in self._passes.values():
+            passes.release()
         self._closed = True
         self._lease.give_back()
         if _alive.get(self._folder.root) is self:
@@ -280,6 +301,46 @@ class Spillway:
 
     def __repr__(self) -> str:
         return f"Spillway({self.name!r}, target_delay={self._target_delay_s:g} s, mode={self.mode!r})"
+
+    def _shed_batch(self, plan: GroupPlan, place: Hashable, batch: int) -> DataFrame:
+        """Shed the groups of a batch that can be read twice."""
+        if self._checkpoint is None:
+            raise SpillwayError(
+                "within foreachBatch rows are shed only with a checkpoint: whose batch it is, is read there.",
+                hint="give Spillway the path that writeStream gets as checkpointLocation",
+            )
+        passes = self._passes.get(place)
+        if passes is None:
+            stage = self._loop.add_stage(chained=plan.chained, groups=plan.spec)
+            passes = self._passes[place] = SecondPass(stage, self._observe(stage))
+        kept, metrics = passes.shed(
+            plan,
+            folder=str(self._folder.root),
+            checkpoint=str(self._checkpoint),
+            batch=batch,
+            enforce=self.mode == "enforce",
+        )
+        self._counted = {b: found for b, found in self._counted.items() if batch - b < _BATCHES_IN_FLIGHT}
+        self._counted.setdefault(batch, {})[passes.name] = metrics
+        return kept
+
+    def _session_of_query(self) -> SparkSession:
+        """Return the session of the query: ``foreachBatch`` hands out a copy of it, where nothing is heard."""
+        from pyspark.sql import SparkSession  # noqa: PLC0415  imported above for types only
+
+        spark = SparkSession.builder.getOrCreate()
+        mine = None if self._checkpoint is None else owner_of(self._checkpoint)
+        if self._spark is None and mine not in {str(query.id) for query in spark.streams.active}:
+            self._loop.note(
+                "the query runs in another session than the first, so nothing is heard of its batches"
+            )
+        return spark
+
+    def _counts_of(self, query: str, batch: int) -> Mapping[str, Metrics]:
+        """Return what was counted within ``foreachBatch``, of a batch of our query."""
+        if not self._counted or self._checkpoint is None or owner_of(self._checkpoint) != query:
+            return {}
+        return self._counted.get(batch, {})
 
     def _require_open(self) -> None:
         if self._closed:

@@ -1,8 +1,11 @@
 """The chances of groups in a batch, given the share of it that fits.
 
 A census counts the rows of its stage, so where several stages share the query's rows each has the part that its
-census has of all. No group should be missing in a window, so the rows to share are those of a window where its length
-and the rate of arrival are known, and otherwise those of the batch.
+census has of all. No group should be missing in a window, so the rows to share are those of a window:
+
+    its length x the rows per second of event time   where the time column is known, also if a batch spans many
+    its length x the rate of arrival                 otherwise, and no less than the rows of the batch
+    the rows of the batch                            where the length is not known
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ from dataclasses import dataclass
 from spillway.core.groups.census import Census, Ration, ration
 from spillway.core.groups.join_census import ration_join
 from spillway.core.groups.rates import Rule
+
+_MOST_BATCHES = 1_000  # that a window is taken to span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +40,7 @@ class Sharing:
     spec: GroupSpec | None
     census: Census
     keep_ratio: float
+    rows_per_event_s: float | None = None
 
 
 def decide_groups(
@@ -49,28 +55,31 @@ def decide_groups(
             found.append(None)
             continue
 
-        def of(census: Census, window_s: float | None = spec.window_s) -> float:
-            part = census.rows / counted if counted else 1.0
-            expected = census.rows if rows is None else rows * part
-            in_window = 0.0 if window_s is None or rows_per_s is None else window_s * rows_per_s * part
-            return max(expected, in_window)
+        def of(stage: Sharing, window_s: float | None = spec.window_s) -> float:
+            part = stage.census.rows / counted if counted else 1.0
+            expected = stage.census.rows if rows is None else rows * part
+            if window_s is None:
+                return expected
+            if stage.rows_per_event_s is not None:
+                return min(window_s * stage.rows_per_event_s, _MOST_BATCHES * expected)
+            return max(expected, 0.0 if rows_per_s is None else window_s * rows_per_s * part)
 
         other = _joined_with(stages, number)
         if other is None:
             made = ration(
                 stage.census,
                 keep_ratio=stage.keep_ratio,
-                rows=of(stage.census),
+                rows=of(stage),
                 rule=spec.rule,
                 at_least=spec.at_least,
             )
         else:
-            partner = stages[other].census
+            partner = stages[other]
             made = ration_join(
                 stage.census,
-                partner,
+                partner.census,
                 keep_ratio=stage.keep_ratio,
-                rows=of(stage.census),
+                rows=of(stage),
                 other_rows=of(partner),
                 first=number < other,
             )

@@ -27,7 +27,7 @@ from spillway.core.groups.lookup import Lookup
 from spillway.core.groups.rates import Rule
 from spillway.durations import Duration, seconds
 from spillway.errors import invalid, unknown
-from spillway.spark.columns import key_columns, require_stream, resolve
+from spillway.spark.columns import key_columns, require_batch, require_stream, resolve
 from spillway.spark.decide import BatchDecision
 from spillway.spark.group_decide import GroupSpec
 from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
@@ -80,6 +80,7 @@ class GroupPlan:
     df: DataFrame
     by: list[Column]
     value: Column | None
+    time: Column | None
     arrival: Column | None
     key: list[Column]
     weight: str
@@ -93,6 +94,7 @@ class GroupPlan:
         *,
         by: str | Sequence[str],
         value: str | Column | None,
+        time: str | Column | None,
         window: Duration | None,
         rule: Rule,
         at_least: int,
@@ -100,9 +102,13 @@ class GroupPlan:
         key: str | Sequence[str] | None,
         weight: str,
         arrival: str | None,
+        batch: int | None,
     ) -> GroupPlan:
         """Refuse what cannot work, at the call."""
-        require_stream(df, "spillway.core.groups.shed")
+        if batch is None:
+            require_stream(df, "spillway.core.groups.shed", within_batch="batch=its number")
+        else:
+            require_batch(df, batch)
         if rule not in get_args(Rule):
             raise unknown("rule", rule, get_args(Rule))
         if isinstance(at_least, bool) or not isinstance(at_least, int) or not 1 <= at_least <= 10_000:
@@ -111,11 +117,14 @@ class GroupPlan:
             raise invalid("join", join, "a name that both inputs of a join are given")
         if not isinstance(by, str) and not by:
             raise invalid("by", by, "a column or several")
+        if time is not None and window is None:
+            raise invalid("window", window, "the length of the window in which no group should be missing")
         moment = (T.TimestampType, T.TimestampNTZType)
         return cls(
             df=df,
             by=key_columns(df, by, field="by"),
             value=None if value is None else resolve(df, "value", value, (T.NumericType,), "a number"),
+            time=None if time is None else resolve(df, "time", time, moment, "timestamp"),
             arrival=None if arrival is None else resolve(df, "arrival", arrival, moment, "timestamp"),
             key=key_columns(df, key),
             weight=weight,
@@ -132,12 +141,19 @@ class GroupPlan:
         """Return the DataFrame with the shedding stage in it."""
         frame = control_frame(self.df.sparkSession, control)
         check_executors(frame)
-        df = self.df.crossJoin(F.broadcast(frame))
+        df = self.mark(frame).observe(observation, *self.metrics(enforce=enforce))
+        return self.keep(df, enforce=enforce)
+
+    def mark(self, control: DataFrame) -> DataFrame:
+        """Say of each row whether it is kept, by the limit of its group in the control row."""
+        df = self.df.crossJoin(F.broadcast(control))
         df = df.select("*", F.xxhash64(*self.by).alias(_KEY))
         df = df.select("*", _limit().alias(_LIMIT), F.xxhash64(*self.key, f"{PREFIX}salt").alias(_HASH))
         df = df.drop(f"{PREFIX}keys", f"{PREFIX}limits")  # before rows are copied
-        df = df.select("*", (F.col(_HASH) <= F.col(_LIMIT)).alias(_KEEP))
-        df = df.observe(observation, *self._metrics(enforce=enforce))
+        return df.select("*", (F.col(_HASH) <= F.col(_LIMIT)).alias(_KEEP))
+
+    def keep(self, df: DataFrame, *, enforce: bool) -> DataFrame:
+        """Drop the other rows, and weigh those that are left."""
         if enforce:
             df = df.where(F.col(_KEEP))
         weight = _one_over_chance() if enforce else F.lit(1.0)
@@ -146,19 +162,15 @@ class GroupPlan:
         df = df.withColumn(self.weight, weight.alias(self.weight, metadata={WEIGHT_MARK: True}))
         return df.drop(*[name for name in df.columns if name.startswith(PREFIX)])
 
-    def _metrics(self, *, enforce: bool) -> list[Column]:
+    def metrics(self, *, enforce: bool, learn: bool = True) -> list[Column]:
+        """Return what is counted in each batch; ``learn``: also what the next batches go by."""
         metrics = [
             F.count(F.lit(1)).alias("arrived"),
             F.count_if(F.col(_KEEP)).alias("kept"),
             F.max(f"{PREFIX}note").alias("note"),
-            F.expr(f"approx_top_k({_KEY}, {TOP}, {_TRACKED})").alias("groups"),
         ]
-        if self.value is not None:
-            # Of rows that are processed: a hash under both limits. What a group varies does not depend on its hashes.
-            seen = F.col(_KEEP) & (F.col(_HASH) <= F.col(f"{PREFIX}sampled"))
-            value = self.value.cast("double")
-            known = seen & value.isNotNull() & ~F.isnan(value)
-            metrics.append(F.collect_list(F.when(known, F.struct(F.col(_KEY), value))).alias("sample"))
+        if learn:
+            metrics += self._concept()
         if self.arrival is not None:
             at = self.arrival.cast("timestamp").cast("double")
             if enforce:
@@ -168,6 +180,21 @@ class GroupPlan:
                 F.avg(at).alias("mean_arrival"),
                 F.count_if(self.arrival.isNull()).alias("arrival_missing"),
             ]
+        return metrics
+
+    def _concept(self) -> list[Column]:
+        """Return the groups' frequencies, how their values vary, and the pace of time."""
+        metrics = [F.expr(f"approx_top_k({_KEY}, {TOP}, {_TRACKED})").alias("groups")]
+        if self.value is not None:
+            # Of rows that are processed: a hash under both limits. What a group varies does not depend on its hashes.
+            seen = F.col(_KEEP) & (F.col(_HASH) <= F.col(f"{PREFIX}sampled"))
+            value = self.value.cast("double")
+            known = seen & value.isNotNull() & ~F.isnan(value)
+            metrics.append(F.collect_list(F.when(known, F.struct(F.col(_KEY), value))).alias("sample"))
+        if self.time is not None:
+            some = F.col(_HASH) <= F.col(f"{PREFIX}sampled")
+            at = self.time.cast("timestamp").cast("double")
+            metrics.append(F.collect_list(F.when(some, at)).alias("times"))
         return metrics
 
 

@@ -16,6 +16,7 @@ _SMOOTHING = 0.3
 _MISJUDGED = 1.5  # by how much the share kept may miss what the ranks promised
 _FEW_ROWS = 1_000  # of a batch, from which that can be told
 _LONGEST_DISTRUST = 64
+_FEW_TIMES = 20  # of a batch's rows, from which the pace of event time can be told
 _LEAST_RANKS = 100  # rows of a batch, from which its ranks say something of the next
 
 
@@ -51,6 +52,7 @@ def _counted(stage: Stage, seen: StageReport, units: float | None) -> Stage:
         quantiles=seen.quantiles if ranked else stage.quantiles,
         uniform_batches=max(stage.uniform_batches - 1, 0),
         census=_census(stage, seen),
+        rows_per_event_s=_smooth(stage.rows_per_event_s, _per_event_s(seen)),
         latest_us=max((us for us in (stage.latest_us, seen.latest_us) if us is not None), default=None),
     )
 
@@ -59,6 +61,17 @@ def _census(stage: Stage, seen: StageReport) -> Census | None:
     if stage.groups is None or seen.groups is None:
         return stage.census
     return (stage.census or Census()).after(seen.groups, seen.arrived, seen.sample)
+
+
+def _per_event_s(seen: StageReport) -> float | None:
+    """Return the rows per second of event time, without the earliest and the latest twentieth of them."""
+    if len(seen.times_s) < _FEW_TIMES:
+        return None
+    ordered = sorted(seen.times_s)
+    cut = len(ordered) // 20
+    span_s = ordered[-1 - cut] - ordered[cut]
+    share = 1.0 - 2.0 * cut / len(ordered)
+    return share * seen.arrived / span_s if span_s > 0.0 else None
 
 
 def _share_by_rank(told: BatchDecision, number: int, length: int, seen: StageReport) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.listener import (
@@ -14,7 +14,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from spillway.spark.loop import Loop
-from spillway.spark.report import read_progress
+from spillway.spark.report import Metrics, read_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,9 +34,15 @@ def listen(spark: SparkSession, listener: StreamingQueryListener) -> None:
 class LoopListener(StreamingQueryListener):
     """Hands the batches of one Spillway's query to its loop and ignores all others."""
 
-    def __init__(self, loop: Loop, observations: Callable[[], list[str]]) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        observations: Callable[[], list[str]],
+        counted: Callable[[str, int], Mapping[str, Metrics]],
+    ) -> None:
         self._loop = loop
         self._observations = observations
+        self._counted = counted
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         """Do nothing: which query is ours shows with its first batch."""
@@ -44,7 +50,8 @@ class LoopListener(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """Read a finished batch."""
         try:
-            report = read_progress(event.progress, self._observations())
+            counted = self._counted(str(event.progress.id), event.progress.batchId)
+            report = read_progress(event.progress, self._observations(), counted)
         except Exception as error:  # an event in an unknown shape must not disturb the others
             self._loop.note(f"a progress event could not be read: {error!r}")
             return

@@ -86,18 +86,21 @@ class ControlRow:
                 if found.is_for(size):
                     return found, doubt
                 folder.remove(name)
-            published = read_published(folder)
-            if any(stage.window is not None for stage in published.stages):
-                if size.sources > 1:
-                    published = wait_for_report(folder, batch - 1)
-                made = decide(published, batch, size, told_before(folder, batch))
-            else:
-                made = decide(published, batch, size)
+            made = self.decide(folder, batch, size)
             if folder.write_once(name, made.to_json()):
                 return made, doubt
             return BatchDecision.from_json(folder.read(name) or ""), doubt
         except (OSError, SpillwayError, UnicodeDecodeError) as error:
             return None, f"nothing shed: {error}"
+
+    def decide(self, folder: Folder, batch: int, size: BatchSize) -> BatchDecision:
+        """Make the decision; what is written down is what counts."""
+        published = read_published(folder)
+        if all(stage.window is None for stage in published.stages):
+            return decide(published, batch, size)
+        if size.sources > 1:
+            published = wait_for_report(folder, batch - 1)
+        return decide(published, batch, size, told_before(folder, batch))
 
     def _size(self, batch: int) -> BatchSize:
         found = BatchSize() if self.checkpoint is None else size_of(Path(self.checkpoint), batch)

@@ -13,6 +13,8 @@ from spillway.spark.offsets import parse, position
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
+Metrics = Mapping[str, Any]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageReport:
@@ -31,9 +33,10 @@ class StageReport:
     latest_us: int | None = None
     groups: tuple[tuple[int, int], ...] | None = None
     sample: tuple[tuple[int, float], ...] = ()
+    times_s: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, metrics: Mapping[str, Any]) -> StageReport:
+    def of(cls, metrics: Metrics) -> StageReport:
         """Read the metrics that a stage observed; an empty batch has counts of 0 and nothing else.
 
         Spark Connect writes what is not finite as text.
@@ -50,6 +53,7 @@ class StageReport:
             quantiles=None if quantiles is None else tuple(float(value) for value in quantiles),
             groups=None if groups is None else tuple((int(item), int(n)) for item, n in map(_pair, groups)),
             sample=tuple((int(key), float(value)) for key, value in map(_pair, metrics.get("sample") or ())),
+            times_s=tuple(float(value) for value in metrics.get("times") or ()),
         )
 
 
@@ -91,9 +95,14 @@ class BatchReport:
         return 0 < number < len(self.chained) and self.chained[number]
 
 
-def read_progress(progress: StreamingQueryProgress, names: list[str]) -> BatchReport | None:
-    """Return a progress event as a report, or None if it is another query's."""
-    observed = progress.observedMetrics or {}
+def read_progress(
+    progress: StreamingQueryProgress, names: list[str], counted: Mapping[str, Metrics] | None = None
+) -> BatchReport | None:
+    """Return a progress event as a report, or None if it is another query's.
+
+    :param counted: what was counted outside of the plan, within ``foreachBatch``
+    """
+    observed = {**(progress.observedMetrics or {}), **(counted or {})}
     if not any(name in observed for name in names):
         return None
     started = datetime.fromisoformat(progress.timestamp).replace(tzinfo=UTC).timestamp()

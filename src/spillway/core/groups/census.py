@@ -61,6 +61,29 @@ class Census:
     rows: float = 0.0
     spread: dict[str, Any] | None = None
 
+    @classmethod
+    def counted(
+        cls,
+        rows: int,
+        keys: Sequence[int],
+        counts: Sequence[int],
+        moments: Sequence[tuple[int, float, float]] = (),
+    ) -> Self:
+        """Return what is known where the groups were counted: of each its rows, and the number, mean and variance of
+        its values.
+
+        >>> Census.counted(10, [7, 5], [6, 4], [(6, 2.0, 0.25), (4, 1.0, 0.0)]).variation.round(2)
+        array([0.26, 0.04])
+        """
+        spread = None
+        if any(n > 1 for n, _, _ in moments):
+            order = sorted(range(len(keys)), key=keys.__getitem__)
+            n, mean, variance = (np.array([moments[at][field] for at in order]) for field in range(3))
+            known = {"keys": [keys[at] for at in order], "counts": n, "means": mean, "squares": n * variance}
+            empty = SpreadConfig(most_groups=MOST_GROUPS).build().snapshot()
+            spread = {**empty, **{name: np.asarray(array).tolist() for name, array in known.items()}}
+        return cls(tuple(keys), tuple(float(count) for count in counts), float(rows), spread)
+
     @property
     def shares(self) -> Floats:
         """The share of all rows that each known group has."""
