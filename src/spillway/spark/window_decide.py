@@ -17,6 +17,11 @@ Rows beyond it are kept, which costs time but no result is wrong. A query with s
 all, which says nothing of ours: there M is what batches have reported, and windows are dropped only if all batches
 before b have. Before anything has been reported no window is dropped.
 
+Windows up to M are settled. The bound on gaps and the debt (core/windows/decisions.py) are counted along them, as
+they were told, and what lies ahead is decided anew in every batch from there. So gaps are bounded also where batches
+are much shorter than a window, and where a restart brings another bound. A debt of more than B windows is forgiven:
+they would go missing long after the overload.
+
 A row of the far future may open more windows than can be told one by one: then nothing is decided. A restart with
 another arrangement has other windows. Where rows of the old ones were dropped, the new ones that had begun by then
 are dropped too, for they would lack these rows.
@@ -35,10 +40,11 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Self
 
-from spillway.core.chance import mix
+from spillway.core.chance import mix, threshold
 from spillway.core.windows import DropConfig, Drops
 
 MOST_GRANULES = 200_000  # that a control row tells of
+_LEAST_S = 0.001  # Spark's clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,13 +87,19 @@ class WindowSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowDecision:
-    """The windows of the drop from number ``first`` on: "1" is kept. ``state`` is where the coins go on."""
+    """The windows of the drop from number ``first`` on: "1" is kept.
+
+    ``state`` is that of the coins at the first window that no row can have come of. From there on windows were
+    decided with ``drop_probability``. ``dropped`` is how many of those settled since the batch before are missing.
+    """
 
     first: int = 0
     kept: str = ""
     latest_us: int | None = None
     watermark_ms: int | None = None
     state: dict[str, Any] | None = field(default=None)
+    drop_probability: float = 0.0
+    dropped: int = 0
     pace: float | None = None
     shape: tuple[int, ...] = ()
 
@@ -131,48 +143,60 @@ def decide_windows(
     last_s, this_s = waited_s
     pace = before.pace
     if before.latest_us is not None and latest > before.latest_us and last_s:
-        pace = (latest - before.latest_us) / last_s
-    step = (this_s or 0.0) * (1e6 if pace is None else pace)
+        pace = (latest - before.latest_us) / max(last_s, _LEAST_S)
     late_ms = watermark_ms if before.watermark_ms is None else before.watermark_ms
     open_from = (late_ms * 1000 - spec.span_us) // spec.slide_us
-    decided = before.first + len(before.kept) if before.kept else open_from
-    seen = (latest + spec.inner_us) // spec.slide_us + 1
-    if seen - open_from > spec.most:
-        return replace(before, latest_us=latest, watermark_ms=watermark_ms, shape=spec.shape)
-    bits, state = before.kept, before.state
-    if known and decided > seen:  # none of these can have rows yet
-        bits = bits[: max(len(bits) - (decided - seen), 0)]
-        decided = seen
-        if state is not None:
-            run = len(bits) - len(bits.rstrip("0"))
-            state = {**state, "next": seen, "run": run, "owed": 0, "dropping": None}
-    until = (latest + int(1.5 * step)) // spec.slide_us + 2
-    until = min(max(until, seen + 1, decided), max(seen, decided) + spec.most)
-    drops = _drops(spec, state, seed)
+    seen, most = (latest + spec.inner_us) // spec.slide_us + 1, spec.most
+    told = replace(
+        before, latest_us=latest, watermark_ms=watermark_ms, pace=pace, shape=spec.shape, dropped=0
+    )
+    if seen - open_from > most:
+        return told
+    bits, p = before.kept, before.drop_probability
+    decided = before.first + len(bits) if bits else open_from
+    drops, dropped = _settle(spec, before, decided, seen, seed)
+    state = drops.snapshot()
     if seen > decided:
         bits += begun * min(seen - decided, seen - open_from)
-        if drops.state.next is not None:
-            drops.decide(seen, seen, 0.0)
         decided = seen
-    if until > decided:
-        p = spec.drop_probability(keep_share) if known else 0.0
-        bits += "".join("1" if kept else "0" for kept in drops.decide(decided, until, p))
-        decided = until
+    if known:  # of windows from here on no row can have come
+        p = spec.drop_probability(keep_share)
+        step = (this_s or 0.0) * (1e6 if pace is None else pace)
+        until = max((latest + int(1.5 * step)) // spec.slide_us + 2, seen + 1)
+        ahead = drops.decide(seen, min(until, seen + most), p)
+        bits = bits[: len(bits) - (decided - seen)] + "".join("1" if kept else "0" for kept in ahead)
+        decided = seen + len(ahead)
     first = max(decided - len(bits), open_from)
-    return WindowDecision(
+    return replace(
+        told,
         first=first,
         kept=bits[len(bits) - (decided - first) :],
-        latest_us=latest,
-        watermark_ms=watermark_ms,
-        state=drops.snapshot(),
-        pace=pace,
-        shape=spec.shape,
+        state=state,
+        drop_probability=p,
+        dropped=dropped,
     )
 
 
-def _drops(spec: WindowSpec, state: dict[str, Any] | None, seed: int) -> Drops:
-    """Return the coins where they left off; a restart may have brought a smaller bound."""
-    if state is not None:
-        state = {**state, "run": min(state["run"], spec.max_gap)}
+def _settle(
+    spec: WindowSpec, before: WindowDecision, decided: int, seen: int, seed: int
+) -> tuple[Drops, int]:
+    """Return the coins at window ``seen``, and how many windows before it have been dropped since the last batch."""
     config = DropConfig(max_gap=spec.max_gap, salt=mix(seed), batch=spec.together, even=True)
-    return config.build(state)
+    drops = config.build()
+    state = drops.state
+    since = seen
+    if before.state is not None:
+        since, state.run, state.owed = (before.state[name] for name in ("next", "run", "owed"))
+    limit, dropped = threshold(min(before.drop_probability, config.most)), 0
+    for number in range(since, min(seen, decided)):
+        gone = before.kept[number - before.first] == "0"
+        coin = config.coin(number // config.together) <= limit
+        state.run = state.run + 1 if gone else 0
+        state.owed = max(state.owed + coin - gone, 0)
+        dropped += gone
+    if seen > max(since, decided) or not before.drop_probability:
+        state.owed = 0
+    if seen > max(since, decided):  # nothing was decided about the last ones, so they are kept
+        state.run = 0
+    state.next, state.run, state.owed = seen, min(state.run, spec.max_gap), min(state.owed, spec.max_gap)
+    return drops, dropped
