@@ -5,27 +5,31 @@ from __future__ import annotations
 import math
 import re
 from datetime import timedelta
+from fractions import Fraction
 
 from spillway.errors import invalid, unknown
 
 _UNITS = {
-    "us": 1e-6,
-    "microsecond": 1e-6,
-    "ms": 1e-3,
-    "millisecond": 1e-3,
-    "s": 1.0,
-    "sec": 1.0,
-    "second": 1.0,
-    "m": 60.0,
-    "min": 60.0,
-    "minute": 60.0,
-    "h": 3600.0,
-    "hour": 3600.0,
-    "d": 86400.0,
-    "day": 86400.0,
+    "us": Fraction(1, 10**6),
+    "microsecond": Fraction(1, 10**6),
+    "ms": Fraction(1, 10**3),
+    "millisecond": Fraction(1, 10**3),
+    "s": Fraction(1),
+    "sec": Fraction(1),
+    "second": Fraction(1),
+    "m": Fraction(60),
+    "min": Fraction(60),
+    "minute": Fraction(60),
+    "h": Fraction(3600),
+    "hour": Fraction(3600),
+    "d": Fraction(86400),
+    "day": Fraction(86400),
+    "w": Fraction(604800),
+    "week": Fraction(604800),
 }
-_PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]+)\s*(?:,|and\b)?")
+_PART = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([a-zA-Z]+)\s*(?:,|and\b)?")
 _ALLOWED = "a positive duration such as '2 seconds', '500 ms' or '1 minute 30 seconds'"
+_MICROSECOND = timedelta(microseconds=1)
 
 Duration = str | float | timedelta
 
@@ -40,21 +44,34 @@ def seconds(field: str, value: Duration) -> float:
         ...
     spillway.errors.SpillwayError: target_delay (unit) = 'secnds' is not allowed: ... did you mean 'second'?
     """
+    try:
+        return float(exact_seconds(field, value))
+    except OverflowError as error:
+        raise invalid(field, value, _ALLOWED, hint="it is too long for a number") from error
+
+
+def exact_seconds(field: str, value: Duration) -> Fraction:
+    """Return a duration in seconds without any rounding: of a text what is written, of a number what it is.
+
+    >>> exact_seconds("size", "1 week 0.1 us") - 604800
+    Fraction(1, 10000000)
+    """
     if isinstance(value, timedelta):
-        found = value.total_seconds()
+        rest = (value % _MICROSECOND).total_seconds()  # of a class with a finer step
+        found = Fraction(value // _MICROSECOND, 10**6) + Fraction(rest)
     elif isinstance(value, str):
         found = _parse(field, value)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        found = float(value)
+    elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        found = Fraction(value)
     else:
         raise invalid(field, value, _ALLOWED)
-    if not (math.isfinite(found) and found > 0.0):
+    if found <= 0:
         raise invalid(field, value, _ALLOWED)
     return found
 
 
-def _parse(field: str, text: str) -> float:
-    at, total = 0, 0.0
+def _parse(field: str, text: str) -> Fraction:
+    at, total = 0, Fraction(0)
     while at < len(text.rstrip()):
         part = _PART.match(text, at)
         if part is None:
@@ -63,6 +80,6 @@ def _parse(field: str, text: str) -> float:
         scale = _UNITS.get(unit.lower()) or _UNITS.get(unit.lower().removesuffix("s"))
         if scale is None:
             raise unknown(f"{field} (unit)", unit, _UNITS)
-        total += float(number) * scale
+        total += Fraction(number) * scale
         at = part.end()
     return total

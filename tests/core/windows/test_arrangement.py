@@ -67,6 +67,15 @@ def test_durations_are_read_as_everywhere_else(number: str, unit: str) -> None:
             assert tumbling(text).size == round(expected)
 
 
+def test_large_and_odd_lengths_are_exact() -> None:
+    assert tumbling(2**53 + 1).size == 2**53 + 1
+    assert tumbling(3 * (2**53 + 1), unit=3).size == 2**53 + 1
+    assert tumbling(0.3, unit=0.1).size == 3
+    assert tumbling(1e10, unit=0.1).size == 10**11
+    assert tumbling("1 week") == tumbling("7 days") == tumbling("1w")
+    assert tumbling("10000 days 1 us").size == 10_000 * 86_400 * 10**6 + 1
+
+
 def test_all_forms_of_a_number() -> None:
     assert tumbling(3) == tumbling(3.0) == tumbling(np.int64(3)) == sliding(3, 3)
     assert tumbling(timedelta(seconds=3)) == tumbling("3 s")
@@ -109,6 +118,9 @@ def test_levels_paths_and_leaves() -> None:
 
 
 def test_gaps_scale_over_a_fan_out() -> None:
+    assert (A1 | A2).gaps(np.int64(6)) == (6, 6)
+    assert (A1 | A2).gaps([np.int32(6), 2]) == (6, 2)
+    assert all(type(gap) is int for gap in A1.gaps(np.int64(6)))
     assert A1.drop_gap(4) == 4
     assert (A0 >> A1).drop_gap(4) == 4  # the leaf's own, whatever is before it
     assert (A1 | A2).drop_gap(6) == 2  # 6 windows of A1 are 2 of the drop, 6 of A2 are 3
@@ -131,6 +143,13 @@ def test_gaps_scale_over_a_fan_out() -> None:
         (lambda: tumbling("5 minuets"), "did you mean 'minute'"),
         (lambda: tumbling("0.5 us"), "a whole number of microseconds"),
         (lambda: tumbling(2.5), "pass unit= a step"),
+        (lambda: tumbling(10_000_000_000.5), "pass unit= a step"),
+        (lambda: tumbling(2**53 + 1, unit=2), "pass unit= a step"),
+        (lambda: tumbling("1 day 0.5 us"), "a whole number of microseconds"),
+        (lambda: tumbling("99999999999 weeks"), "at most 50 million days"),
+        (lambda: tumbling("9" * 400 + " days"), "a positive duration"),
+        (lambda: tumbling(2**63), "at most 2^62 units of 1"),
+        (lambda: tumbling(10**400), "a number > 0"),
         (lambda: tumbling(3, unit=0), "unit = 0 is not allowed"),
         (lambda: sliding("1 minute", 2), "mix a number and a duration"),
         (lambda: tumbling("1 minute") >> tumbling(2), "mixes units, durations and numbers in units of 1"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -153,6 +153,82 @@ def test_each_group_has_its_own_windows() -> None:
         assert [row["sym"] for row in shed if row["start"] == start] == ["a", "b"]
 
 
+def test_a_drop_behind_an_aggregate_of_groups_that_come_and_go() -> None:
+    """The first result of a, for the window at 0, is due before those of b, although a comes back only at 100."""
+    plan: Plan = (Aggregated(tumbling(2), "list"), Drop(0.5, 2), Aggregated(tumbling(4), "list"))
+    times = [(0, "a"), *((t, "b") for t in range(50, 100)), (100, "a")]
+    stream = [Tuple(t, t, group) for t, group in times]
+    (found,) = Engine(plan).run(stream)
+    starts = {(group, t // 4 * 4) for t, group in times}
+    exact = {
+        (g, s): [
+            inner for u in (s, s + 2) if (inner := [t for t, group in times if group == g and u <= t < u + 2])
+        ]
+        for g, s in starts
+    }
+    assert 0 < len(found) < len(exact)
+    assert all(result.value == exact[result.group, int(result.time)] for result in found)
+    assert [result.time for result in found] == sorted(result.time for result in found)
+
+
+def test_groups_may_have_coins_of_their_own() -> None:
+    """Then the bound holds for each group, also for one that is seldom there, and windows are not for all."""
+    rows = [(t, g) for t in range(400) for g in "abc" if g != "c" or t % 8 < 2]
+    columns = table([t for t, _ in rows], sym=[g for _, g in rows])
+
+    def gaps(own_coins: bool) -> dict[str, int]:
+        found = run(
+            columns, tumbling(2), time="ts", group="sym", drop_probability=0.6, max_gap=2, own_coins=own_coins
+        )
+        kept = {(row["sym"], row["start"]) for row in found.to_pylist()}
+        exact = {(g, t // 2 * 2) for t, g in rows}
+        assert kept < exact
+        if not own_coins:
+            assert {s for g, s in kept if g == "a"} == {s for g, s in kept if g == "b"}
+        else:
+            assert {s for g, s in kept if g == "a"} != {s for g, s in kept if g == "b"}
+        runs = {}
+        for g in "abc":
+            missing = [(g, s) not in kept for s in sorted(s for of, s in exact if of == g)]
+            runs[g] = max((len(list(run)) for gone, run in groupby(missing) if gone), default=0)
+        return runs
+
+    own, shared = gaps(True), gaps(False)
+    assert own == {"a": 2, "b": 2, "c": 2}
+    assert (shared["a"], shared["b"]) == (2, 2)
+    assert shared["c"] > 2, "counted over all groups together"
+
+
+def test_counted_groups_may_have_coins_of_their_own() -> None:
+    rows = pa.table({"v": range(600), "g": [n % 2 for n in range(600)]})
+    found = run(
+        rows, tumbling(2), time=None, value="v", group="g", drop_probability=0.5, max_gap=2, own_coins=True
+    ).to_pylist()
+    kept = [{row["start"] for row in found if row["g"] == g} for g in (0, 1)]
+    assert kept[0] != kept[1]
+    for starts in kept:
+        assert len(starts) == pytest.approx(75, abs=20)
+        assert max(b - a for a, b in pairwise(sorted(starts))) <= 3 * 2
+
+
+def test_not_a_number_is_one_group_and_groups_keep_their_type() -> None:
+    group = pa.array([float("nan"), 1.0, float("nan"), None], pa.float32())
+    answer = run(table([0, 0, 1, 1], g=group), tumbling(2), time="ts", group="g")
+    assert answer.schema.field("g").type == pa.float32()
+    assert sorted(answer["value"].to_pylist()) == [1, 1, 2]
+    empty = run(
+        table(pa.array([], pa.int64()), g=pa.array([], pa.string())), tumbling(2), time="ts", group="g"
+    )
+    assert empty.schema.field("g").type == pa.string()
+
+
+def test_decisions_that_are_replayed_need_no_bound() -> None:
+    query = tumbling(2) | tumbling(3)
+    answer = run(table(range(18)), query, time="ts", decided={1: True}).to_pydict()
+    assert answer["start"] == [6, 8, 10, 6, 9]
+    assert run(table(range(18)), query, time="ts", decided={}).num_rows == 0
+
+
 def test_windows_by_count() -> None:
     rows = pa.table({"v": range(11)})
     assert run(rows, sliding(4, 2), time=None, aggregate="list").to_pydict() == {
@@ -208,6 +284,14 @@ def test_timestamps(unit: str, tz: str | None) -> None:
     assert [b - a for a, b in zip(starts, answer["end"].cast(pa.int64()).to_pylist(), strict=True)] == [
         3_600_000_000
     ] * 3
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "start"), [(-1, -10), (-10_000, -10), (-10_001, -20), (9_999, 0), (10_000, 10)]
+)
+def test_nanoseconds_are_rounded_down(nanoseconds: int, start: int) -> None:
+    answer = run(table(pa.array([nanoseconds], pa.timestamp("ns"))), tumbling("10 us"), time="ts")
+    assert answer["start"].cast(pa.int64()).to_pylist() == [start]
 
 
 def test_stamps_of_spark() -> None:
@@ -287,7 +371,48 @@ NUMBERS = table([0, 1], a=[1, 2], b=[3, 4])
         (lambda: run(NUMBERS, tumbling(2), time="ts", drop_probability=2), "drop_probability = 2"),
         (lambda: run(NUMBERS, tumbling(2), time="ts", max_gap=0), "max_gap = 0"),
         (lambda: run(NUMBERS, tumbling(2), time="ts", stamp="middle"), "stamp = 'middle'"),  # type: ignore[arg-type]
-        (lambda: run(NUMBERS, tumbling(2) | tumbling(3), time="ts", decided={}), "at least 3 for"),
+        (lambda: run(NUMBERS, tumbling(2), time="ts", own_coins=True), "own_coins = True"),
+        (
+            lambda: run(NUMBERS, tumbling(2), time="ts", group="a", own_coins=True, decided={}),
+            "beside decided=",
+        ),
+        (
+            lambda: run(NUMBERS.rename_columns(["ts", "start", "v"]), tumbling(2), time="ts", group="start"),
+            "group = 'start'.*rename yours",
+        ),
+        (lambda: run(table([0], g=[[1]]), tumbling(2), time="ts", group="g"), "has type list<"),
+        (
+            lambda: run(
+                NUMBERS,
+                tumbling(1) | tumbling(1) >> tumbling(2),
+                time="ts",
+                value="a",
+                aggregate=["sum", "list"],
+            ),
+            "no type in common .*tumbling\\(1\\): int64, tumbling\\(2\\): list<",
+        ),
+        (
+            lambda: run(
+                table([0], v=pa.array([2**64 - 1], pa.uint64())), tumbling(2), time="ts", aggregate="sum"
+            ),
+            "'value' cannot be made of its values",
+        ),
+        (
+            lambda: run(table([0]), tumbling(2), time="ts", aggregate=lambda _: object()),
+            "let the function give one",
+        ),
+        (
+            lambda: run(table(pa.array([2**64 - 1], pa.uint64())), tumbling(2), time="ts"),
+            "a window has its start at",
+        ),
+        (
+            lambda: Engine((Drop(0.1, 1), Split(((Aggregated(tumbling(2)),), (Aggregated(tumbling(3)),))))),
+            "at least 3 for",
+        ),
+        (
+            lambda: Engine((Aggregated(tumbling(2)),)).run([Tuple(5, group="a"), Tuple(4, group="b")]),
+            "time 4 comes",
+        ),
         (lambda: Engine((Drop(0.1, 1),)), "no aggregate behind it"),
         (lambda: Engine((Drop(0.1, 1), Drop(0.1, 1), Aggregated(tumbling(2)))), "a second drop"),
         (lambda: Engine((Split(()), Aggregated(tumbling(2)))), "a split as the last step"),
@@ -303,6 +428,10 @@ def test_large_times_in_units_stay_in_their_windows() -> None:
     rows = pa.table({"ts": [1.7e9 + 0.3, 1.7e9 + 0.6], "v": [1, 2]})
     found = run(rows, tumbling(0.5, unit=0.5), time="ts", value="v", aggregate="sum")
     assert found["start"].to_pylist() == [1.7e9, 1.7e9 + 0.5]
+    far = 2**60 + 3
+    rows = pa.table({"ts": [far + 1, far], "v": [2, 1]})
+    answer = run(rows, tumbling(4, unit=2), time="ts", value="v", aggregate="list").to_pydict()
+    assert answer == {"start": [2**60, 2**60 + 4], "end": [2**60 + 4, 2**60 + 8], "value": [[1], [2]]}
     rows = pa.table({"ts": [5_000_000_003], "v": [1]})
     assert run(rows, tumbling(2, unit=2), time="ts", value="v", aggregate="sum")["start"].to_pylist() == [
         5_000_000_002

@@ -10,19 +10,19 @@ For a window of size ω that would start at t, and a tuple with specification sp
     no       0        either              a fake tuple carries 0 on
     no       -1       either              nothing
 
-and ``keep_until``, up to where tuples are needed by the windows that are open, becomes max(keep_until, t + ω)
-wherever a window opens.
+**Where we deviate.** The paper has one variable, keep_until, for two ends: up to where windows may open, and up to
+where tuples are needed. Its rows "yes, 0 or -1, within" raise it to t + ω, and then the next sliding window, at
+t + δ < t + ω, is within too, and so is the next one: once a window opens, all that follow do, also those that were to
+be dropped and whose tuples are gone. With A(3, 2) beside B(3, 3) and a window kept at 0 (τ = 7), the window at 4
+would raise keep_until to 7, and A would open the dropped window at 6 over a part of its tuples: a wrong answer.
+Here ``open_until`` is the first end alone, and only a τ sets it. The second needs no variable: what no kept window
+holds is dropped by the drop itself, and the windows that are open say what they hold.
 
-**Where we deviate.** The paper has one variable, keep_until, for both ends. Its rows "yes, 0 or -1, within" raise
-it to t + ω, and then the next sliding window, at t + δ < t + ω, is within too, and so is the next one: once a window
-opens, all that follow do, also those that were to be dropped and whose tuples are gone. With A(3, 2) beside
-B(3, 3) and a window kept at 0 (τ = 7), the window at 4 would raise keep_until to 7, and A would open the dropped
-window at 6 over a part of its tuples: a wrong answer. So there are two variables: ``open_until`` says up to where
-windows may open and is set by τ alone; ``keep_until`` says which tuples are needed.
-
-**Order.** A result goes out when its window closes, with the start of its window as its time (or its last unit, with
-end stamps). A fake tuple waits for the results of the windows that opened before it, so that what goes out is in
-order. A window without tuples gives no result; if it carries a specification, a fake tuple takes that on.
+**Order.** A result goes out when time has come to the end of its window, with the start of its window as its time (or
+its last unit, with end stamps). Time is that of the stream, which is ordered: a tuple of one group closes the
+windows of all, so that results go out in order whatever their group. A fake tuple waits for the results of the
+windows that opened before it. A window without tuples gives no result; if it carries a specification, a fake tuple
+takes that on. Where tuples are counted each group has a time of its own, and is closed by its own tuples alone.
 
 **Any function** is given as (init, incr, final): a state when a window opens, updated by each tuple, turned
 into the result when it closes.
@@ -39,8 +39,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Any
 
 from spillway.core.windows.arrangement import Window
@@ -52,39 +53,28 @@ from spillway.core.windows.wcf import windows_of
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What an aggregate does at a tuple: open a window, pass a fake tuple on, and how far its two ends go."""
+    """What an aggregate does at a tuple: open a window, pass a fake tuple on, and up to where windows may open."""
 
     opens: bool
     fakes: bool
     specification: Specification
     open_until: float
-    keep_until: float
 
 
 def decode(
-    *,
-    starts: bool,
-    specification: Specification,
-    time: float,
-    open_until: float,
-    keep_until: float,
-    size: int,
+    *, starts: bool, specification: Specification, time: float, open_until: float, size: int
 ) -> Action:
     """Return the row of Table 3 that applies.
 
-    >>> decode(starts=True, specification=7, time=0, open_until=0, keep_until=0, size=3)
-    Action(opens=True, fakes=False, specification=5, open_until=5, keep_until=3)
+    >>> decode(starts=True, specification=7, time=0, open_until=0, size=3)
+    Action(opens=True, fakes=False, specification=5, open_until=5)
     """
-    t, omega = time, size
-    if specification is not ANY and specification is not DISALLOWED:
-        tau = specification
-        assert isinstance(tau, int | float)
-        end = tau - (omega - 1)
-        return Action(starts, not starts, end, end, max(keep_until, t + omega) if starts else keep_until)
-    if starts and t < open_until:
-        return Action(True, False, specification, open_until, max(keep_until, t + omega))
-    fakes = not starts and specification is DISALLOWED
-    return Action(False, fakes, specification, open_until, keep_until)
+    if isinstance(specification, int | float):
+        end = specification - (size - 1)
+        return Action(starts, not starts, end, end)
+    if starts and time < open_until:
+        return Action(True, False, specification, open_until)
+    return Action(False, not starts and specification is DISALLOWED, specification, open_until)
 
 
 @dataclass(slots=True)
@@ -94,6 +84,7 @@ class _Open:
     start: float
     end: float | None
     specification: Specification
+    group: Hashable
     state: Any = None
     tuples: int = 0
 
@@ -102,8 +93,24 @@ class _Open:
 class _Group:
     next: int | None = None  # the first window start that has not been handled
     open_until: float = -math.inf
-    keep_until: float = -math.inf
-    queue: deque[_Open] = field(default_factory=deque)
+    windows: deque[_Open] = field(default_factory=deque)  # that are open
+
+
+class _Line:
+    """What is open and what waits, in the order in which it goes out: by start, then as it came."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, _Open]] = []
+        self._came = 0
+
+    def add(self, window: _Open) -> None:
+        self._came += 1
+        heappush(self._heap, (window.start, self._came, window))
+
+    def until(self, t: float) -> Iterable[_Open]:
+        """Take out what has ended by a time, and the fake tuples that have waited for it."""
+        while self._heap and (self._heap[0][2].end is None or self._heap[0][2].end <= t):
+            yield heappop(self._heap)[2]
 
 
 class Aggregate:
@@ -131,71 +138,71 @@ class Aggregate:
         self.counts = Counts()
         self._shift = window.size - 1 if stamp == "end" else 0
         self._groups: dict[Hashable, _Group] = {}
+        self._lines: dict[Hashable, _Line] = {}
 
     def push(self, given: Tuple) -> Iterable[Tuple]:
         """Close what ends by this tuple's time, open what may start, and take the tuple in."""
         t, delta = given.time, self.window.slide
         state = self._groups.setdefault(given.group, _Group())
-        out = self._close(state, given.group, lambda window: window.end is None or window.end <= t)
+        line = self._lines.setdefault(given.group if self.counted else None, _Line())
+        out = self._close(line, t)
         holding = windows_of(t, size=self.window.size, slide=delta)
         first = max(holding.start, 0) if self.counted else holding.start
         starts = False
         for k in range(first if state.next is None else max(first, state.next), holding.stop):
             starts = k * delta == t
-            self._decode(state, True, given.specification if starts else ANY, k * delta)
+            self._decode(state, line, given, True, given.specification if starts else ANY, k * delta)
         state.next = holding.stop
         if given.specification is not ANY and not starts:
-            self._decode(state, False, given.specification, t)
-            out += self._close(state, given.group, lambda window: window.end is None)
+            self._decode(state, line, given, False, given.specification, t)
+            out += self._close(line, t)
         if given.fake:
             self.counts.fakes += 1
             return out
         self.counts.tuples += 1
-        for window in state.queue:
-            if window.end is not None:
-                window.state = self.function.incr(window.state, given.value)
-                window.tuples += 1
-                self.counts.updates += 1
+        for window in state.windows:
+            window.state = self.function.incr(window.state, given.value)
+            window.tuples += 1
+        self.counts.updates += len(state.windows)
         return out
 
     def finish(self) -> Iterable[Tuple]:
         """Close all windows that are open."""
-        return [
-            out for group, state in self._groups.items() for out in self._close(state, group, lambda _: True)
-        ]
+        return [out for line in self._lines.values() for out in self._close(line, math.inf)]
 
-    def _decode(self, state: _Group, starts: bool, spec: Specification, t: float) -> None:
+    def _decode(
+        self, state: _Group, line: _Line, given: Tuple, starts: bool, spec: Specification, t: float
+    ) -> None:
         self.counts.checks += 1
+        open_until = state.open_until if self.decodes else math.inf
         action = decode(
-            starts=starts,
-            specification=spec,
-            time=t,
-            open_until=state.open_until if self.decodes else math.inf,
-            keep_until=state.keep_until,
-            size=self.window.size,
+            starts=starts, specification=spec, time=t, open_until=open_until, size=self.window.size
         )
-        state.open_until, state.keep_until = action.open_until, action.keep_until
+        state.open_until = action.open_until
         if action.opens:
             self.counts.opened += 1
             end = t + self.window.size
-            state.queue.append(_Open(t, end, action.specification, self.function.init()))
+            window = _Open(t, end, action.specification, given.group, self.function.init())
+            state.windows.append(window)
+            line.add(window)
         elif action.fakes:
-            state.queue.append(_Open(t, None, action.specification))
+            line.add(_Open(t, None, action.specification, given.group))
         else:
             self.counts.skipped += starts
 
-    def _close(self, state: _Group, group: Hashable, closes: Callable[[_Open], bool]) -> list[Tuple]:
-        """Take from the front of the queue what may go out."""
+    def _close(self, line: _Line, t: float) -> list[Tuple]:
+        """Take from the front of the line what may go out at a time."""
         out = []
-        while state.queue and closes(state.queue[0]):
-            window = state.queue.popleft()
+        for window in line.until(t):
             spec = window.specification
             if isinstance(spec, int | float):
                 spec += self._shift
             at = window.start + self._shift
-            if window.end is not None and window.tuples >= self.complete:
+            if window.end is not None:
+                self._groups[window.group].windows.popleft()
+            if window.tuples >= self.complete:
                 self.counts.outputs += 1
-                out.append(Tuple(at, self.function.final(window.state), group, spec))
+                out.append(Tuple(at, self.function.final(window.state), window.group, spec))
             elif spec is not ANY:
-                out.append(Tuple(at, None, group, spec, fake=True))
+                out.append(Tuple(at, None, window.group, spec, fake=True))
         return out

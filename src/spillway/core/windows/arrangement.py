@@ -51,7 +51,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from spillway.core.windows.lengths import MICROSECONDS, Unit, units_of
@@ -122,11 +122,11 @@ class Arrangement(ABC):
             allowed = f"a whole number >= 1, or {len(leaves)} of them, one a leaf"
             raise invalid("max_gap", max_gap, allowed, hint=f"the leaves are {_listed(leaves)}")
         for gap in given:
-            if not isinstance(gap, int) or isinstance(gap, bool) or gap < 1:
+            if isinstance(gap, bool) or not isinstance(gap, Integral) or int(gap) < 1:
                 raise invalid(
                     "max_gap", gap, "a whole number >= 1", hint="how many results may be missing in a row"
                 )
-        return tuple(given)
+        return tuple(map(int, given))
 
     def drop_gap(self, max_gap: int | Sequence[int]) -> int:
         """Return how many windows of the drop may go in a row; 0 if a single one is too many for some leaf.

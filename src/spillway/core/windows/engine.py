@@ -19,12 +19,12 @@ count, and is refused behind a drop.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spillway.core.windows.aggregate import Aggregate
 from spillway.core.windows.arrangement import Level
-from spillway.core.windows.decisions import DropLog
 from spillway.core.windows.functions import function_of
 from spillway.core.windows.operators import Counts, Filter, Map, Operator, Remark, Tuple
 from spillway.core.windows.plan import (
@@ -60,8 +60,17 @@ class Engine:
         return {name: operator.counts for name, operator in self._names.items()}
 
     def run(self, stream: Iterable[Tuple]) -> list[list[Tuple]]:
-        """Return the results of each leaf, from left to right, in the order of their windows for each group."""
+        """Return the results of each leaf, from left to right, in the order of their windows for each group.
+
+        The stream has to be in the order of its times, over all groups; where windows count tuples, in each group.
+        """
+        at = -math.inf
         for each in stream:
+            if each.time < at and not self._counted:
+                raise SpillwayError(
+                    f"time {each.time!r} comes after {at!r}.", hint="sort the stream by its time"
+                )
+            at = each.time
             for head in self._heads:
                 head.push(each)
         for head in self._heads:
@@ -138,8 +147,7 @@ class Engine:
             own_coins=step.own_coins,
             counted=self._counted,
         )
-        log = None if step.decided is None else DropLog(decided=step.decided)
-        return config.build(step.drop_probability, log)
+        return config.build(step.drop_probability, step.log())
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +168,8 @@ class _Behind:
             )
         _, slide = arrangement.drop_units()
         found = reach_of(arrangement.levels(), slide, stamp)
-        return cls(found.size, slide, found.before, drop_gap(arrangement, step.max_gap))
+        gap = drop_gap(arrangement, step.max_gap) if step.decided is None else 1
+        return cls(found.size, slide, found.before, gap)
 
 
 class _Node:

@@ -7,14 +7,19 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
-from spillway.durations import seconds
+from spillway.durations import exact_seconds
 from spillway.errors import invalid
 
 MICROSECONDS = "us"
+MOST = 2**62
+"""Units that a window may be long."""
+
 Unit = float | str
+
+_ULPS = 4.0
 
 
 def units_of(name: str, value: Any, unit: Any) -> tuple[int, Unit]:
@@ -29,26 +34,36 @@ def units_of(name: str, value: Any, unit: Any) -> tuple[int, Unit]:
         raise invalid(name, value, "a number > 0, or a duration such as '5 minutes'")
     if not _positive(unit):
         raise invalid("unit", unit, "a number > 0", hint="the finest step of time between two window starts")
-    step = float(unit)
-    units = float(value) / step
-    whole = round(units)
-    if whole < 1 or abs(units - whole) > 1e-9 * whole:
+    if isinstance(value, Integral) and isinstance(unit, Integral):
+        whole, rest = divmod(int(value), int(unit))
+        fits = rest == 0
+    else:
+        units = float(value) / float(unit)
+        whole = round(units)
+        fits = abs(units - whole) <= _ULPS * math.ulp(units)  # 0.3 is 3 units of 0.1, although not quite
+    if whole < 1 or not fits:
         hint = f"pass unit= a step that {value!r} is a multiple of, the same one for all windows"
         raise invalid(name, value, f"a whole number of units of {unit!r}", hint=hint)
-    return whole, int(step) if step.is_integer() else step
+    if whole > MOST:
+        raise invalid(name, value, f"at most 2^62 units of {unit!r}")
+    return whole, int(unit) if float(unit).is_integer() else float(unit)
 
 
 def microseconds(name: str, value: Any) -> int:
     """Return a duration, a text or a timedelta, in microseconds."""
-    exact = seconds(name, value) * 1e6
-    whole = round(exact)
-    if whole < 1 or abs(exact - whole) > 1e-9 * whole:
+    exact = exact_seconds(name, value) * 10**6
+    if exact.denominator != 1:
         raise invalid(name, value, "a whole number of microseconds, the finest step of a timestamp")
-    return whole
+    if exact > MOST:
+        raise invalid(name, value, "at most 50 million days: a timestamp holds no more")
+    return exact.numerator
 
 
 def _positive(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, Real):
         return False
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        return False
     return math.isfinite(number) and number > 0.0

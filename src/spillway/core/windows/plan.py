@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spillway.core.windows.arrangement import Arrangement, Level, Window, sliding, tumbling
+from spillway.core.windows.decisions import DropLog
 from spillway.core.windows.functions import Function
 from spillway.core.windows.operators import Tuple
 from spillway.errors import SpillwayError, invalid
@@ -55,13 +56,26 @@ class Aggregated:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A WinDrop; ``max_gap`` is in results of each leaf behind it."""
+    """A WinDrop; ``max_gap`` is in results of each leaf behind it.
+
+    ``decided`` holds decisions made elsewhere by window number, with ``own_coins`` for each group. What is not in it
+    is dropped, and then ``max_gap`` says nothing.
+    """
 
     drop_probability: float
     max_gap: int | Sequence[int]
     salt: int = 0
     own_coins: bool = False
-    decided: Mapping[int, bool] | None = None
+    decided: Mapping[Any, Any] | None = None
+
+    def log(self) -> DropLog | Callable[[Hashable], DropLog] | None:
+        """Return the decisions that were made elsewhere, if any were."""
+        if self.decided is None:
+            return None
+        if not self.own_coins:
+            return DropLog(decided=self.decided)
+        of = self.decided
+        return lambda group: DropLog(decided=of.get(group, {}))
 
 
 @dataclass(frozen=True, slots=True)

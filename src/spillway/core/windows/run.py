@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from spillway.core.windows.arrangement import Arrangement, Window
+from spillway.core.windows.arrangement import Arrangement, Path
+from spillway.core.windows.columns import answer_of, groups_of, times_of, values_of
 from spillway.core.windows.decisions import DropConfig
 from spillway.core.windows.engine import Engine
 from spillway.core.windows.filled import filled
@@ -26,7 +25,8 @@ from spillway.core.windows.plan import (
     with_drops,
 )
 from spillway.core.windows.reach import Stamp
-from spillway.errors import SpillwayError, invalid, unknown
+from spillway.core.windows.windrop import own_salt
+from spillway.errors import invalid, unknown
 
 
 def run(
@@ -42,6 +42,7 @@ def run(
     group: str | None = None,
     stamp: Stamp = "start",
     decided: Mapping[int, bool] | None = None,
+    own_coins: bool = False,
 ) -> pa.Table:
     """Run windowed aggregates over a table, drop whole windows, and return one row per window that is delivered.
 
@@ -60,9 +61,13 @@ def run(
       several, functions of your own get each row as a dict.
     - ``stamp`` is the time of a result that the next level reads: the ``"start"`` of its window as in the paper, or
       its ``"end"`` (the last unit inside) as Spark has it.
-    - ``decided`` replays decisions, by number of the drop's window; what is not in it is dropped.
+    - ``decided`` replays decisions, by number of the drop's window; what is not in it is dropped, whatever the gap.
+    - ``own_coins`` gives each group decisions of its own, as in the paper.
 
-    Gaps are counted in windows that have a result in the exact answer, for each leaf.
+    Gaps are counted in windows that have a result in the exact answer, for each leaf. All groups share the decisions:
+    a window is delivered for all of them or for none, and a group that has no row in a window which ends a gap may
+    miss more than ``max_gap`` of its own results in a row. With ``own_coins`` the bound holds for every group, but a
+    window comes for some groups and not for others, so that sums over groups make no sense.
 
     >>> from spillway.core.windows import tumbling
     >>> rows = pa.table({"ts": range(12), "v": range(12)})
@@ -78,106 +83,61 @@ def run(
     for field, name in (("time", time), ("value", value), ("group", group)):
         if name is not None and name not in table.column_names:
             raise unknown(field, name, table.column_names)
-    times = None if time is None else _times(table, time, arrangement)
+    if own_coins and (group is None or decided is not None):
+        why = "False where no group is named" if group is None else "False beside decided="
+        raise invalid("own_coins", own_coins, why)
+    times = None if time is None else times_of(table, time, arrangement)
     if times is not None:
-        kept = np.flatnonzero([at is not None for at in times])
-        order = kept[np.argsort(np.asarray([times[row] for row in kept]), kind="stable")]
-        table = table.take(pa.array(order))
+        order = sorted((row for row, at in enumerate(times) if at is not None), key=times.__getitem__)
+        table = table.take(pa.array(order, pa.int64()))
         times = [times[row] for row in order]
-    values = _values(table, [time, group], value, aggregate)
-    groups = [None] * table.num_rows if group is None else table[group].to_pylist()
-    counted = times is None
+    values, groups = values_of(table, [time, group], value, aggregate), groups_of(table, group)
     if times is None:
         arrangement = in_rows(arrangement)
         stream = list(numbered(zip(groups, values, strict=True)))
     else:
         stream = [Tuple(*each) for each in zip(times, values, groups, strict=True)]
-    gaps, paths = arrangement.gaps(max_gap), arrangement.paths()
+    gaps = arrangement.gaps(max_gap)
 
     def drop(part: Plan, leaves: range) -> Drop:
         allowed = [gaps[leaf] for leaf in leaves]
-        known = decided
+        known: Mapping[Any, Any] | None = decided
         if known is None and times is not None:
-            behind = arrangement_of(part)
-            assert behind is not None
-            drops = DropConfig(max_gap=behind.drop_gap(allowed), salt=salt).build()
-            _, slide = behind.drop_units()
-            rows = filled([paths[leaf] for leaf in leaves], times, slide=slide, stamp=stamp)
-            known = drops.decide_filled(rows, drop_probability)
-        return Drop(drop_probability, allowed, salt, decided=known)
+            paths = [arrangement.paths()[leaf] for leaf in leaves]
+            known = _decided(part, paths, stream, allowed, drop_probability, salt, stamp, own_coins)
+        return Drop(drop_probability, allowed, salt, own_coins, known)
 
-    plan = plan_of(arrangement, aggregate, counted=counted)
+    plan = plan_of(arrangement, aggregate, counted=times is None)
     plan = with_drops(plan, gaps, drop) if decided is None else with_drop(plan, drop(plan, range(len(gaps))))
-    results = Engine(plan, stamp=stamp, counted=counted).run(stream)
-    kind = pa.timestamp("us", table.schema.field(time).type.tz) if time and arrangement.timed else None
-    parts = [
-        _rows(found, leaf, kind, branch if len(results) > 1 else None, group, stamp)
-        for branch, (found, leaf) in enumerate(zip(results, arrangement.leaves(), strict=True))
-    ]
-    return pa.concat_tables(parts, promote_options="permissive")
+    results = Engine(plan, stamp=stamp, counted=times is None).run(stream)
+    zone = table.schema.field(time).type.tz if time and arrangement.timed else None
+    by = None if group is None else table.schema.field(group)
+    return answer_of(results, arrangement.leaves(), zone=zone, group=by, stamp=stamp)
 
 
-def _times(table: pa.Table, name: str, arrangement: Arrangement) -> list[Any]:
-    """Return the time column in units of the arrangement."""
-    kind = table.schema.field(name).type
-    if arrangement.timed:
-        if not pa.types.is_timestamp(kind):
-            raise SpillwayError(
-                f"time = {name!r} has type {kind}, and {arrangement!r} is in durations: expected timestamps.",
-                hint="cast the column to a timestamp, or give sizes as numbers",
-            )
-        micros = table[name].cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
-        return list(micros.to_pylist())
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        hint = "give sizes as durations such as '5 minutes'" if pa.types.is_timestamp(kind) else None
-        raise SpillwayError(
-            f"time = {name!r} has type {kind}, and {arrangement!r} is in numbers: expected numbers.",
-            hint=hint,
-        )
-    if pa.types.is_floating(kind) and not np.isfinite(table[name].drop_null()).all():
-        raise SpillwayError(f"time = {name!r} holds a value that is not finite.", hint="filter such rows out")
-    unit = arrangement.unit
-    assert not isinstance(unit, str)
-    if unit == 1:
-        return list(table[name].to_pylist())
-    return [None if at is None else _in_units(at, unit) for at in table[name].to_pylist()]
+def _decided(
+    part: Plan,
+    paths: Sequence[Path],
+    stream: Sequence[Tuple],
+    gaps: Sequence[int],
+    drop_probability: float,
+    salt: int,
+    stamp: Stamp,
+    own_coins: bool,
+) -> Mapping[Any, Any]:
+    """Decide the windows of a drop before a part of the plan, knowing which of them have results."""
+    behind = arrangement_of(part)
+    assert behind is not None
+    _, slide = behind.drop_units()
+    gap = behind.drop_gap(gaps)
 
+    def decide(times: Iterable[float], salt: int) -> dict[int, bool]:
+        rows = filled(paths, times, slide=slide, stamp=stamp)
+        return DropConfig(max_gap=gap, salt=salt).build().decide_filled(rows, drop_probability)
 
-def _in_units(at: float, unit: float) -> float:
-    """Divide a time by the unit; 0.3 in units of 0.1 is 3, not a little less."""
-    units = at / unit
-    near = round(units)
-    return near if abs(units - near) <= 4.0 * math.ulp(units) else units
-
-
-def _values(table: pa.Table, taken: list[str | None], value: str | None, aggregate: Any) -> list[Any]:
-    if value is not None:
-        return list(table[value].to_pylist())
-    names = [name for name in table.column_names if name not in taken]
-    if len(names) == 1:
-        return list(table[names[0]].to_pylist())
-    first = aggregate[0] if isinstance(aggregate, list) and aggregate else aggregate
-    if isinstance(first, str) and first not in ("count", "list"):
-        others = f"the table has {sorted(names)}" if names else "the table has no column beside its time"
-        raise invalid("value", value, f"the name of the column that {first!r} reads", hint=others)
-    return list(table.select(names).to_pylist()) if names else [None] * table.num_rows
-
-
-def _rows(
-    results: list[Tuple], leaf: Window, kind: Any, branch: int | None, group: str | None, stamp: Stamp
-) -> pa.Table:
-    shift = leaf.size - 1 if stamp == "end" else 0
-    results = sorted(results, key=lambda result: result.time) if group is not None else results
-    starts = [result.time - shift for result in results]
-    scale = 1 if kind is not None or isinstance(leaf.unit, str) else leaf.unit
-    bound = kind or (pa.int64() if isinstance(scale, int) else pa.float64())
-    columns = {
-        "start": pa.array([at * scale for at in starts], bound),
-        "end": pa.array([(at + leaf.size) * scale for at in starts], bound),
-        "value": pa.array([result.value for result in results]),
-    }
-    if group is not None:
-        columns = {group: pa.array([result.group for result in results]), **columns}
-    if branch is not None:
-        columns = {"branch": pa.array([branch] * len(results), pa.int64()), **columns}
-    return pa.table(columns)
+    if not own_coins:
+        return decide((each.time for each in stream), salt)
+    times: dict[Hashable, list[float]] = {}
+    for each in stream:
+        times.setdefault(each.group, []).append(each.time)
+    return {group: decide(of, own_salt(salt, group)) for group, of in times.items()}

@@ -15,7 +15,9 @@ without a mark a window does not open either.)
 
 **Groups.** Each group has its own windows and marks. By default all groups share the decisions, so that a window
 is delivered for all groups or for none, as on Spark; with ``own_coins`` each group has coins of its own, as in the
-paper.
+paper (:func:`own_salt`).
+
+**In between** two starts and ends of windows all tuples have one fate, so that most of them cost one comparison.
 
 **Count-based windows.** Time is then the number of a tuple in its group, and windows start at 0, not before.
 
@@ -39,7 +41,8 @@ b        ``before``: how far a window begins before kδ
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import math
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 
 from spillway.core.chance import mix
@@ -70,37 +73,70 @@ class WinDropConfig:
             raise invalid("slide", self.slide, f"at most size = {self.size}")
         DropConfig(max_gap=self.max_gap, salt=self.salt)
 
-    def build(self, drop_probability: float = 0.0, log: DropLog | None = None) -> WinDrop:
+    def build(self, drop_probability: float = 0.0, log: Log | None = None) -> WinDrop:
         """Return the operator at its beginning."""
         return WinDrop(self, drop_probability, log)
+
+
+Log = DropLog | Callable[[Hashable], DropLog]
+
+
+def own_salt(salt: int, group: Hashable) -> int:
+    """Return the salt of a group that has coins of its own.
+
+    >>> own_salt(7, "a") == own_salt(7, "a") != own_salt(7, "b")
+    True
+    """
+    return mix(salt, *repr(group).encode())
+
+
+@dataclass(slots=True)
+class _Clock:
+    at: float = -math.inf
 
 
 @dataclass(slots=True)
 class _Group:
     log: DropLog
+    clock: _Clock  # of all groups; of one where tuples are counted
     next: int | None = None  # the first window whose start is yet to be marked
     kept: int | None = None  # the last window that is kept
-    at: float | None = None
+    passes: bool = False
+    same_until: float = -math.inf  # up to here tuples pass, or do not, as the last one did
 
 
 class WinDrop:
     """The operator over an ordered stream; ``drop_probability`` may be set anew at any time.
 
-    ``log`` hands in decisions made elsewhere, such as those of a query on Spark.
+    ``log`` hands in decisions made elsewhere, such as those of a query on Spark: one for all groups, or one for each.
     """
 
-    def __init__(self, config: WinDropConfig, drop_probability: float, log: DropLog | None = None) -> None:
+    def __init__(self, config: WinDropConfig, drop_probability: float, log: Log | None = None) -> None:
         require_number("drop_probability", drop_probability, 0.0, 1.0)
         self.config = config
         self.drop_probability = drop_probability
         self.counts = Counts()
-        self._shared = log or DropLog(DropConfig(max_gap=config.max_gap, salt=config.salt).build())
+        self._log = log or (self._own if config.own_coins else self._decided_here(config.salt))
         self._groups: dict[Hashable, _Group] = {}
+        self._clock = _Clock()
 
     def push(self, given: Tuple) -> Iterable[Tuple]:
         """Return the marks that are due, and the tuple unless it is dropped."""
         self.counts.tuples += 1
         state = self._state(given)
+        if given.time >= state.same_until:
+            return self._push(state, given)
+        if state.passes:
+            self.counts.outputs += 1
+            return (given,)
+        self.counts.dropped += 1
+        return ()
+
+    def finish(self) -> Iterable[Tuple]:
+        """Return nothing: the drop holds nothing back."""
+        return ()
+
+    def _push(self, state: _Group, given: Tuple) -> Iterable[Tuple]:
         size, slide, b = self.config.size, self.config.slide, self.config.before
         holding = windows_of(given.time, size=size, slide=slide, before=b)
         out: list[Tuple] = []
@@ -113,7 +149,10 @@ class WinDrop:
                 mark = start + size if kept else DISALLOWED
             elif kept:
                 out.append(Tuple(start, group=given.group, specification=start + size, fake=True))
-        if state.kept is not None and state.kept in holding:
+        state.passes = state.kept is not None and state.kept in holding
+        state.same_until = holding.stop * slide - b
+        if state.kept is not None and state.passes:
+            state.same_until = min(state.same_until, state.kept * slide - b + size)
             self.counts.outputs += 1
             out.append(replace(given, specification=mark))
         else:
@@ -123,19 +162,17 @@ class WinDrop:
         self.counts.fakes += sum(each.fake for each in out)
         return out
 
-    def finish(self) -> Iterable[Tuple]:
-        """Return nothing: the drop holds nothing back."""
-        return ()
-
     def _state(self, given: Tuple) -> _Group:
         state = self._groups.get(given.group)
         if state is None:
-            state = self._groups[given.group] = _Group(self._log(given.group))
-        if state.at is not None and given.time < state.at:
+            log = self._log if isinstance(self._log, DropLog) else self._log(given.group)
+            state = _Group(log, _Clock() if self.config.counted else self._clock)
+            self._groups[given.group] = state
+        if given.time < state.clock.at:
             raise SpillwayError(
-                f"time {given.time!r} comes after {state.at!r}.", hint="sort the stream by its time"
+                f"time {given.time!r} comes after {state.clock.at!r}.", hint="sort the stream by its time"
             )
-        state.at = given.time
+        state.clock.at = given.time
         return state
 
     def _due(self, state: _Group, holding: range) -> range:
@@ -147,8 +184,8 @@ class WinDrop:
             self.counts.checks += len(due)
         return due
 
-    def _log(self, group: Hashable) -> DropLog:
-        if not self.config.own_coins:
-            return self._shared
-        salt = mix(self.config.salt, *repr(group).encode())
+    def _own(self, group: Hashable) -> DropLog:
+        return self._decided_here(own_salt(self.config.salt, group))
+
+    def _decided_here(self, salt: int) -> DropLog:
         return DropLog(DropConfig(max_gap=self.config.max_gap, salt=salt).build())
