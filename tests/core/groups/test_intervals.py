@@ -85,7 +85,7 @@ def test_a_ratio_by_hand() -> None:
 def test_nothing_shed_is_exact_whatever_is_asked() -> None:
     values = np.array([3.0, 1.0, 2.0])
     for aggregate in ("count", "sum", "mean", "median", "min", "max", Quantile(0.9), weighted_mean):
-        found = answer(aggregate, one([1.0] * 3), values, prior=Prior(np.array([9.0]), 5.0))  # type: ignore[arg-type]
+        found = answer(aggregate, one([1.0] * 3), values, prior=Prior(np.array([9.0]), np.array([5.0])))  # type: ignore[arg-type]
         assert found.low == found.value == found.high
 
 
@@ -99,14 +99,14 @@ def test_weights_that_differ_within_a_group_are_taken_as_they_are() -> None:
 
 def test_one_row_knows_nothing_without_a_prior() -> None:
     assert ends(mean(one([9.0]), np.array([5.0]))) == (5.0, -np.inf, np.inf)
-    found = mean(one([9.0]), np.array([5.0]), Prior(np.array([2.0]), 5.0))
+    found = mean(one([9.0]), np.array([5.0]), Prior(np.array([2.0]), np.array([5.0])))
     half = 2.570582 * 2.0 * (1 - 1 / 9) ** 0.5
     assert ends(found) == pytest.approx((5.0, 5.0 - half, 5.0 + half), abs=1e-5)
 
 
 def test_a_prior_counts_as_so_many_rows() -> None:
     values = np.array([4.0, 6.0])
-    found = mean(one([10.0] * 2), values, Prior(np.array([3.0]), 5.0))
+    found = mean(one([10.0] * 2), values, Prior(np.array([3.0]), np.array([5.0])))
     s = ((5.0 * 9.0 + 1.0 * 2.0) / 6.0) ** 0.5
     assert found.high[0] - 5.0 == pytest.approx(2.446912 * s * (1 / 2 - 1 / 20) ** 0.5)
 

@@ -18,6 +18,7 @@ from spillway.core.groups import (
     draws,
     estimate,
     group_keys,
+    pilot_spread,
     shed,
     strata_of,
     stratified,
@@ -150,6 +151,15 @@ def _spread(table: pa.Table) -> Any:
     strata = strata_of(table, "g")
     spread.learn(group_keys(strata.labels), codes=strata.codes, values=table["v"].to_numpy())
     return spread
+
+
+def test_a_pilot_can_be_had_apart_to_estimate_with() -> None:
+    options: dict[str, Any] = {"by": "route", "keep_ratio": 0.02, "value": "fare", "salt": 3}
+    learned = pilot_spread(rides(), **options)
+    kept = shed(rides(), **options)
+    assert kept.equals(shed(rides(), **options, spread=learned)), "shed learns the same by itself"
+    by: dict[str, Any] = {"by": "route", "value": "fare"}
+    assert not estimate(kept, **by).equals(estimate(kept, **by, spread=learned))
 
 
 def test_values_that_are_missing_are_passed_over() -> None:

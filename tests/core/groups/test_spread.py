@@ -98,7 +98,9 @@ def test_the_deviation_is_that_of_the_remembered_mean() -> None:
     learn(spread, {1: [9.0, 10.0, 11.0]})
     found = spread.deviation(np.array([1, 2]), rows=np.array([1.0, 1.0]), means=np.array([2.0, 20.0]))
     assert found is not None
-    assert found.tolist() == pytest.approx([0.1 * (30.0 + 2.0) / 4, 0.1 * 20.0])
+    deviation, seen = found
+    assert deviation.tolist() == pytest.approx([0.1 * (30.0 + 2.0) / 4, 0.1 * 20.0])
+    assert seen.tolist() == [3.0, 0.0]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from spillway.core.groups.estimate import estimate
 from spillway.core.groups.intervals import Estimates, Prior, Sampled
 from spillway.core.groups.joins import JOIN_RULES, JoinAllocation, JoinRule, allocate_join, shed_join
 from spillway.core.groups.oasrs import Oasrs, OasrsConfig
+from spillway.core.groups.pilot import pilot_spread
 from spillway.core.groups.rates import RULES, Allocation, Rule, allocate
 from spillway.core.groups.reservoir import Reservoir, ReservoirConfig
 from spillway.core.groups.run import run
@@ -78,6 +79,7 @@ __all__ = [
     "estimate",
     "group_keys",
     "overlap",
+    "pilot_spread",
     "rate_needed",
     "result_distance",
     "result_drift",

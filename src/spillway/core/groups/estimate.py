@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from spillway.core.groups.aggregates import Aggregate, Ratio, answer, require_aggregate
-from spillway.core.groups.intervals import LEARNED_ROWS, Design, Estimates, Prior, Sampled, count, pooled
+from spillway.core.groups.intervals import Design, Estimates, Prior, Sampled, count, learned_rows, pooled
 from spillway.core.groups.spread import Spread, group_keys
 from spillway.core.groups.strata import Floats, Ints, numbers_of, strata_of
 from spillway.errors import SpillwayError, unknown
@@ -63,8 +63,9 @@ def prior_of(sampled: Sampled, values: Floats, keys: Ints, spread: Spread | None
         codes = sampled.codes[there]
         n = np.bincount(codes, minlength=sampled.groups).astype(np.float64)
         m = np.bincount(codes, values[there], minlength=sampled.groups) / np.maximum(n, 1.0)
-        if (deviation := spread.deviation(keys, rows=n, means=m)) is not None:
-            return Prior(deviation, LEARNED_ROWS)
+        if (known := spread.deviation(keys, rows=n, means=m)) is not None:
+            deviation, seen = known
+            return Prior(deviation, learned_rows(seen))
     return pooled(sampled, values)
 
 

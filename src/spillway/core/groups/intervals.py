@@ -22,9 +22,9 @@ other formula.
 
     s² := (ν σ_0² + (n - 1) s²) / (ν + n - 1),      n - 1 + ν degrees of freedom
 
-σ_0 comes from what is known of earlier windows (:meth:`Spread.deviation`, ν = 5), or else from the same sample,
-all groups together (:func:`pooled`, ν = 2). Both were chosen by how many intervals contained the truth on
-recorded data.
+σ_0 comes from what is known of earlier windows (:meth:`Spread.deviation`), or else from the same sample, all groups
+together (:func:`pooled`, ν = 2). What was learned is worth ν = 5 rows and those that the group itself had, up to 10.
+All were chosen by how many intervals contained the truth on recorded data.
 
 **Designs.** ``"fixed"``: n_g rows of N_g were drawn. ``"independent"``: each row was kept by a coin of its own,
 so N̂ and Ŷ vary with the number of rows too, and are not centred. Mean, ratio and quantile are the same in both.
@@ -53,7 +53,7 @@ from spillway.errors import invalid, unknown
 
 Design = Literal["fixed", "independent"]
 
-LEARNED_ROWS = 5.0  # what the deviation learned from earlier windows is worth
+LEARNED_ROWS = 5.0, 10.0  # what the deviation learned from earlier windows is worth: at least, at most
 POOLED_ROWS = 2.0  # and that of the other groups of the same sample
 
 
@@ -71,7 +71,7 @@ class Prior:
     """The standard deviation that each group is expected to have, and how many rows that is worth."""
 
     deviation: Floats
-    rows: float
+    rows: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +168,16 @@ def quantile(sampled: Sampled, y: Floats, at: float) -> Estimates:
     return Estimates(value(p), np.where(filled, low, np.nan), np.where(filled, high, np.nan))
 
 
+def learned_rows(seen: Floats) -> Floats:
+    """Return how many rows a learned deviation is worth, given how many of the group it was learned from.
+
+    >>> learned_rows(np.array([0.0, 2.0, 100.0]))
+    array([ 5.,  7., 10.])
+    """
+    least, most = LEARNED_ROWS
+    return np.minimum(least + seen, most)
+
+
 def pooled(sampled: Sampled, y: Floats) -> Prior:
     """Return the deviation that the groups of a sample have together: the prior of each, where nothing else is known.
 
@@ -179,14 +189,14 @@ def pooled(sampled: Sampled, y: Floats) -> Prior:
     n = np.bincount(codes, minlength=sampled.groups).astype(np.float64)
     m = np.bincount(codes, y, minlength=sampled.groups) / np.maximum(n, 1.0)
     S = np.bincount(codes, (y - m[codes]) ** 2, minlength=sampled.groups)
-    dof = np.maximum(n - 1.0, 0.0)
+    dof, worth = np.maximum(n - 1.0, 0.0), np.full(sampled.groups, POOLED_ROWS)
     if dof.sum() == 0.0:
         between = float(np.std(m[n > 0], ddof=1)) if np.count_nonzero(n) > 1 else np.inf
-        return Prior(np.full(sampled.groups, between), POOLED_ROWS)
+        return Prior(np.full(sampled.groups, between), worth)
     s = np.sqrt(S / np.maximum(dof, 1.0))
     relative = np.divide(s, np.abs(m), out=np.zeros_like(s), where=m != 0.0)
     c0, s0 = (dof * relative).sum() / dof.sum(), (dof * s).sum() / dof.sum()
-    return Prior(np.maximum(c0 * np.abs(m), s0), POOLED_ROWS)
+    return Prior(np.maximum(c0 * np.abs(m), s0), worth)
 
 
 def _around(

@@ -4,12 +4,24 @@ It is as large as the sample (the paper's T_w has the size b too, Algorithm 2), 
 rows if it has two. Its rows are drawn apart from the sample, by coins of their own. Were they the sample's first
 rows, its sizes n_g would depend on the very values that are then averaged, and the average would lean: a pilot
 that happens to be low often varies little too, and asks for no more rows that would put it right.
+
+>>> rides = pa.table({"id": range(20), "route": [n % 10 == 0 for n in range(20)], "fare": [n % 7 for n in range(20)]})
+>>> len(pilot_spread(rides, by="route", value="fare", keep_ratio=0.02))
+2
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from spillway.core.chance import mix
+from spillway.core.groups.checks import budget_of
+from spillway.core.groups.draw import draws
 from spillway.core.groups.rates import allocate
-from spillway.core.groups.strata import Ints
+from spillway.core.groups.spread import Spread, SpreadConfig, group_keys
+from spillway.core.groups.strata import Floats, Ints, Strata, numbers_of, strata_of
 from spillway.core.groups.stratified import stratified
 
 PILOT = 0x9107  # what sets the coins of pilots apart
@@ -19,3 +31,31 @@ def pilot(codes: Ints, coins: Ints, *, sizes: Ints, budget: int) -> Ints:
     """Return the numbers of the rows that are in the pilot."""
     rows = allocate(sizes, budget, rule="equal", at_least=2).rows
     return stratified(codes, coins, sizes=sizes, rows=rows)[0]
+
+
+def pilot_spread(
+    table: pa.Table,
+    *,
+    by: str | Sequence[str],
+    value: str,
+    keep_ratio: float,
+    key: str | Sequence[str] | None = None,
+    salt: int = 0,
+) -> Spread:
+    """Return what a pilot says of a table's groups, for :func:`~.shed.shed` and :func:`~.estimate.estimate` to go by.
+
+    ``shed`` with the same arguments learns the same by itself; this is for whoever wants to estimate with it too.
+    """
+    budget = budget_of(keep_ratio, table.num_rows)
+    return learned(table, strata_of(table, by), numbers_of("value", value, table), budget, key, salt)
+
+
+def learned(
+    table: pa.Table, strata: Strata, values: Floats, budget: int, key: str | Sequence[str] | None, salt: int
+) -> Spread:
+    """Return what a pilot of a table says of its groups."""
+    spread = SpreadConfig().build()
+    coins = draws(table, key, salt=mix(salt, PILOT))
+    at = pilot(strata.codes, coins, sizes=strata.sizes, budget=budget)
+    spread.learn(group_keys(strata.labels), codes=strata.codes[at], values=values[at])
+    return spread

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from spillway.core.chance import mix
 from spillway.core.groups.checks import budget_of, require_new
 from spillway.core.groups.draw import draws, group_draws
-from spillway.core.groups.pilot import PILOT, pilot
+from spillway.core.groups.pilot import learned
 from spillway.core.groups.rates import RULES, Allocation, Rule, allocate
-from spillway.core.groups.spread import Spread, SpreadConfig, group_keys
+from spillway.core.groups.spread import Spread, group_keys
 from spillway.core.groups.strata import numbers_of, strata_of
 from spillway.core.groups.stratified import stratified
 from spillway.errors import unknown
@@ -61,14 +60,11 @@ def shed(
     values = None if value is None else numbers_of("value", value, table)
     order = draws(table, key, salt=salt)
     ties = group_draws(strata.labels, salt=salt)
-    keys, variation = group_keys(strata.labels), None
+    variation = None
     if rule == "variance" and values is not None and len(strata):
         if spread is None:
-            spread = SpreadConfig().build()
-            coins = draws(table, key, salt=mix(salt, PILOT))
-            at = pilot(strata.codes, coins, sizes=strata.sizes, budget=budget)
-            spread.learn(keys, codes=strata.codes[at], values=values[at])
-        variation = spread.variation(keys)
+            spread = learned(table, strata, values, budget, key, salt)
+        variation = spread.variation(group_keys(strata.labels))
     found = allocate(
         strata.sizes, budget, rule=rule, variation=variation, at_least=at_least, exceed=exceed, order=ties
     )

@@ -130,18 +130,19 @@ class Spread:
         found[hit] = c[at[hit]]
         return found
 
-    def deviation(self, keys: Ints, *, rows: Floats, means: Floats) -> Floats | None:
-        """Return σ_g = c_g |μ_g|, or None if nothing is known yet; ``rows`` and ``means`` are of the sample at hand.
+    def deviation(self, keys: Ints, *, rows: Floats, means: Floats) -> tuple[Floats, Floats] | None:
+        """Return σ_g = c_g |μ_g| and from how many rows it is known, or None if nothing is known yet.
 
-        μ_g is the mean of what is remembered and the sample together: that of one small row alone would promise a
-        small deviation.
+        μ_g is the mean of what is remembered and of the sample at hand, its ``rows`` and ``means``, together: one
+        small row alone would promise a small deviation.
         """
         if not (self._counts > 1.0).any():
             return None
         n, m = np.zeros(len(keys)), np.zeros(len(keys))
         at, hit = self._find(keys)
         n[hit], m[hit] = self._counts[at[hit]], self._means[at[hit]]
-        return self.variation(keys) * np.abs((n * m + rows * means) / np.maximum(n + rows, 1e-300))
+        together = (n * m + rows * means) / np.maximum(n + rows, 1e-300)
+        return self.variation(keys) * np.abs(together), n
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as a JSON-ready dict, from which ``build(state)`` goes on exactly."""
