@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from spillway.core.windows import sliding, tumbling
@@ -121,10 +123,15 @@ def test_a_drop_in_each_branch_if_they_do_not() -> None:
             SHARED.branches[1],
         ),
     )
-    found = place([strict], capacity=13)
-    assert {(where.query, where.before) for where in found.places} == {("left", "A"), ("right", "B")}
+    found = place([strict], capacity=12)
+    assert [(where.query, where.before) for where in found.places] == [("left", "A"), ("right", "B")]
+    # right saves 1 + 2/3 per window, up to 4/5 of them; left 3/5 of the tuples before A and all of the 2/2 behind
+    left, right = (where.drop_probability for where in found.places)
+    assert right == pytest.approx(4 / 5)
+    assert left == pytest.approx((13 + 2 / 3 - 12 - 4 / 5 * 5 / 3) / 1.6)
     assert "it takes 3 windows of 'left' at once, and max_gap is 2" in found.reason
-    assert found.expected_load == pytest.approx(13)
+    assert found.expected_load == pytest.approx(12)
+    assert [where.query for where in place([strict], capacity=13).places] == ["right"], "it alone is enough"
 
 
 def test_the_costliest_query_is_shut_when_no_probability_will_do() -> None:
@@ -176,6 +183,10 @@ def test_branches_without_windows_forbid_a_drop_before_the_split() -> None:
     ("make", "message"),
     [
         (lambda: Box("x", -1), "cost of 'x' = -1"),
+        (lambda: Box("x", 1, by=("a",)), "by of 'x' = .*an aggregate"),
+        (lambda: Box("x", 1, counted=True), "counted of 'x' = True"),
+        (lambda: Box("x", 1, window=tumbling(2), by="route"), "a tuple of column names"),  # type: ignore[arg-type]
+        (lambda: Box("x", 1, window=tumbling("2 s"), counted=True), "sizes in tuples"),
         (lambda: Query(name="q", boxes=()), "max_gap of 'q' = None"),
         (lambda: Query(name="q", boxes=(), max_gap=1, branches=(NESTED,)), "at each leaf only"),
         (lambda: place([NESTED, NESTED], capacity=1), "a name of its own"),
@@ -186,3 +197,129 @@ def test_branches_without_windows_forbid_a_drop_before_the_split() -> None:
 def test_what_makes_no_sense_is_refused(make: object, message: str) -> None:
     with pytest.raises(SpillwayError, match=message):
         make()  # type: ignore[operator]
+
+
+def test_those_who_save_most_per_result_lose_results_first() -> None:
+    """dear saves 9 per result, up to 1/2 of them, and cheap 1: only what dear cannot save is left for cheap."""
+    cheap = Query(name="cheap", rate=1, boxes=(Box("sum", 1, window=tumbling(2)),), max_gap=3)
+    dear = Query(name="dear", rate=1, boxes=(Box("sum", 9, window=tumbling(2)),), max_gap=1)
+    assert [(w.query, w.drop_probability) for w in place([cheap, dear], capacity=7).places] == [
+        ("dear", pytest.approx(3 / 9))
+    ]
+    assert [(w.query, w.drop_probability) for w in place([cheap, dear], capacity=5).places] == [
+        ("cheap", pytest.approx(0.5)),
+        ("dear", 0.5),
+    ]
+
+
+def test_a_branch_alone_where_that_loses_less_than_both() -> None:
+    """Before the split 3 are saved for two results; in the left branch alone 2.5 for one."""
+    left = Query(name="left", boxes=(Box("A", 2.5, window=tumbling(2)),), max_gap=4)
+    right = Query(name="right", boxes=(Box("B", 0.25, window=tumbling(2)),), max_gap=4)
+    query = Query(name="q", rate=1, boxes=(Box("parse", 0.25),), branches=(left, right))
+    assert [(w.query, w.drop_probability) for w in place([query], capacity=2).places] == [
+        ("left", pytest.approx(0.4))
+    ]
+    assert [w.query for w in place([query], capacity=0.75).places] == ["q"], "left alone cannot save 2.25"
+
+
+def pipeline(*boxes: Box) -> Query:
+    return Query(name="q", rate=1, boxes=boxes, max_gap=10)
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer", "why"),
+    [
+        (
+            {"by": ("route", "driver")},
+            {"by": ("route",)},
+            "'in' groups by 'route', 'driver' and 'out' groups by 'route'",
+        ),
+        ({"by": ("route",)}, {}, "'in' groups by 'route' and 'out' groups by nothing"),
+        ({"counted": True}, {}, "the windows of 'in' count tuples and those of 'out' go by time"),
+        ({}, {"counted": True}, "the windows of 'out' count tuples and those of 'in' go by time"),
+    ],
+)
+def test_a_drop_stands_where_all_aggregates_behind_it_are_of_one_kind(
+    inner: Any, outer: Any, why: str
+) -> None:
+    """Section 3.5: not before the inner aggregate, although all the work is there."""
+    query = pipeline(
+        Box("parse", 5),
+        Box("in", 5, window=tumbling(2), **inner),
+        Box("map", 1),
+        Box("out", 5, window=tumbling(4), **outer),
+    )
+    found = place([query], capacity=load_of(query) - 1)
+    assert [where.before for where in found.places] == ["map"]
+    assert f"q: no drop before 'in', because {why}" in found.reason
+    alike = pipeline(
+        Box("parse", 5), Box("in", 5, window=tumbling(2)), Box("map", 1), Box("out", 5, window=tumbling(4))
+    )
+    assert place([alike], capacity=10).places[0].before == "parse"
+
+
+def test_branches_of_different_kinds_get_drops_of_their_own() -> None:
+    left = Query(name="left", boxes=(Box("A", 1, window=tumbling(2), by=("x", "y")),), max_gap=4)
+    right = Query(name="right", boxes=(Box("B", 1, window=tumbling(2), by=("y",)),), max_gap=4)
+    same = Query(name="right", boxes=(Box("B", 1, window=tumbling(2), by=("y", "x")),), max_gap=4)
+    apart, shared = (
+        place([Query(name="q", rate=1, boxes=(Box("parse", 5),), branches=(left, other))], capacity=load)
+        for other, load in ((right, 5.5), (same, 5.5))
+    )
+    assert [where.query for where in apart.places] == ["left", "right"]
+    assert "q: no drop before 'parse', because 'A' groups by 'x', 'y' and 'B' groups by 'y'" in apart.reason
+    assert [where.query for where in shared.places] == ["q"], "the order of the columns does not matter"
+
+
+def test_windows_that_count_are_measured_in_tuples_of_the_drop() -> None:
+    """tumbling(2) >> tumbling(3) by count is a window of 2 under one of 6; the engine confirms what is expected."""
+    query = Query(
+        name="q",
+        rate=1,
+        boxes=(
+            Box("x", 5),
+            Box("A", 0, window=tumbling(2), counted=True),
+            Box("y", 10),
+            Box("B", 0, window=tumbling(3), counted=True),
+            Box("z", 30),
+        ),
+        max_gap=3,
+    )
+    assert load_of(query) == pytest.approx(5 + 10 / 2 + 30 / 6)
+    found = place([query], capacity=10)
+    (where,) = found.places
+    assert (where.before, where.size, where.slide) == ("x", 7, 6)
+    same = Change(lambda value: value)
+    windows = (Aggregated(tumbling(2), complete=2), Aggregated(tumbling(6), complete=3))
+    plan: Plan = (Drop(where.drop_probability, 3, salt=3), same, windows[0], same, windows[1], same)
+    engine = Engine(plan, counted=True)
+    engine.run(Tuple(t) for t in range(40_000))
+    work = sum(engine.counts[name].tuples * cost for name, cost in (("1", 5), ("3", 10), ("5", 30)))
+    assert work / 40_000 == pytest.approx(found.expected_load, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    "boxes",
+    [
+        (Box("parse", 5), Box("filter", 1, 0.5), Box("count", 5, window=tumbling(2), counted=True)),
+        (Box("filter", 1, 0.5), Box("map", 1), Box("count", 5, window=tumbling(2), counted=True)),
+    ],
+)
+def test_a_filter_before_a_window_that_counts_stays_before_the_drop(boxes: tuple[Box, ...]) -> None:
+    found = place([pipeline(*boxes)], capacity=load_of(pipeline(*boxes)) - 1)
+    (where,) = found.places
+    assert where.before in ("count", "map")
+    assert "'filter' changes how many tuples there are, and 'count' counts them" in found.reason
+
+
+def test_many_queries_are_placed_too() -> None:
+    """2^40 sets of drops that each cost something are not all tried."""
+    queries = [
+        Query(name=f"q{n}", rate=1, boxes=(Box("sum", n, window=tumbling(2)),), max_gap=1)
+        for n in range(1, 41)
+    ]
+    found = place(queries, capacity=sum(range(1, 41)) - 50, drop_cost=0.01)
+    assert found.expected_load == pytest.approx(770)
+    assert [where.query for where in found.places] == ["q38", "q39", "q40"]  # 20, 19.5 and what is left
+    assert [round(where.drop_probability, 3) for where in found.places] == [round(10.53 / 38, 3), 0.5, 0.5]
