@@ -15,7 +15,7 @@ from spillway.bench.suites import Request
 from spillway.bench.windows import promises, suite
 from spillway.bench.windows.counting import Chance, Curve, curve, delay
 from spillway.bench.windows.on_spark import FULL, Measured, figure_of, some_times
-from spillway.bench.windows.overhead import ratio, table_4
+from spillway.bench.windows.overhead import ratio, table_4, timed
 from spillway.bench.windows.parameters import expected, figure_12, figure_13
 from spillway.bench.windows.placements import EXCESS, figure_10, figure_11, in_order, last_load
 from spillway.bench.windows.recorded import recorded
@@ -66,6 +66,7 @@ def test_drops_in_a_pipeline(nested):
         "rdrop_comparable_at_low_load": False,  # with equal parts it is three times as much at any load
         "rdrop_ends_near_65_percent": False,  # a third of the work is behind it: 50 %
     }
+    assert "beyond an excess of 50 %" in nested.ours
     assert not nested.holds
     rates = nested.numbers["drop_rate"]
     at = EXCESS.index(0.3)
@@ -109,9 +110,27 @@ def test_size_and_slide():
 
 
 def test_the_overhead_of_a_drop_that_drops_nothing():
-    table = table_4(rows=4_000)
-    assert table.holds, table.numbers["checks"]
+    table = table_4(rows=2_000, turns=1)
+    assert all(holds for name, holds in table.numbers["checks"].items() if name.startswith("counted"))
     assert ratio(25, 1.0, 4_000) < 1.0
+    assert all(0.2 < each <= 1.1 for row in table.numbers["throughput_ratio"].values() for each in row)
+    assert "timed in the reference engine" in table.ours
+
+
+def test_the_timed_ratio_is_that_of_the_medians():
+    """A clock that says how long each run took: without a drop 1 s, with it 2 s, and once 9."""
+    took = iter([5.0, 5.0, 1.0, 2.0, 2.0, 1.0, 1.0, 9.0])
+    now, running = 0.0, False
+
+    def clock():
+        nonlocal now, running
+        now += next(took) if running else 0.0
+        running = not running
+        return now
+
+    found = timed(25, 1.0, rows=100, turns=3, clock=clock)
+    assert found.ratio == 0.5
+    assert (found.plain_us, found.added_us) == (pytest.approx(1e4), pytest.approx(1e4))
 
 
 def test_random_cases_keep_the_promises_and_are_not_trivial():

@@ -65,6 +65,11 @@ class Curve:
     base: float
     points: tuple[tuple[float, float], ...]
 
+    @property
+    def ends(self) -> float:
+        """The largest excess that can be shed."""
+        return self.base / min(work for _, work in self.points) - 1.0
+
     def needed(self, excess: float) -> float | None:
         """Return the share that has to be missing at this excess, None where no drop will do."""
         allowed = self.base / (1.0 + excess)

@@ -123,9 +123,10 @@ class WinDrop:
     def push(self, given: Tuple) -> Iterable[Tuple]:
         """Return the marks that are due, and the tuple unless it is dropped."""
         self.counts.tuples += 1
-        state = self._state(given)
-        if given.time >= state.same_until:
-            return self._push(state, given)
+        state = self._groups.get(given.group)
+        if state is None or not state.clock.at <= given.time < state.same_until:
+            return self._push(self._state(given), given)
+        state.clock.at = given.time
         if state.passes:
             self.counts.outputs += 1
             return (given,)
