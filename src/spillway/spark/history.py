@@ -26,7 +26,8 @@ class Entry:
 
     ``keep_ratio`` to ``waited_s`` are what this batch was told; ``next_keep_ratio``, ``next_limit_rows`` and
     ``reason`` are the controller's decision after it. Where windows are shed, a row counts as kept by the share of
-    its windows that are open; ``early_dropped_rows`` are those that have none.
+    its windows that are open; ``early_dropped_rows`` are those that have none. ``windows_dropped`` have gone by for
+    good since the batch before.
     """
 
     batch: int
@@ -57,6 +58,7 @@ class Entry:
     next_limit_rows: float | None
     reason: str
     early_dropped_rows: int = 0
+    windows_dropped: int = 0
 
     @classmethod
     def of(cls, report: BatchReport, sample: Sample, told: BatchDecision | None, decision: Decision) -> Self:
@@ -91,6 +93,7 @@ class Entry:
             next_limit_rows=decision.queue_limit_rows,
             reason=decision.reason,
             early_dropped_rows=0 if report.kept != kept else report.early_dropped,
+            windows_dropped=sum(0 if each is None else each.dropped for each in told.windows) if told else 0,
         )
 
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 MARK = "spillway.window"
 _WATERMARK = "spark.watermarkDelayMs"
 _LARGEST_INT = 2**31 - 1
+_LONGEST_US = 10_000 * 366 * 86_400 * 10**6  # from the first to the last moment that a timestamp should have
 WINDOWS = (
     f"{PREFIX}first_granule bigint not null, {PREFIX}open array<int> not null, {PREFIX}first_window bigint not null, "
     f"{PREFIX}allowed array<boolean> not null, {PREFIX}share double not null, {PREFIX}note string"
@@ -135,6 +136,9 @@ class WindowPlan:
                 f"rows of df have been shed before (its weights are in {shed[0]!r}), so no window would be exact.",
                 hint="shed either rows or windows",
             )
+        granule, span = granule_of(arrangement), span_of(arrangement)
+        if span > _LONGEST_US:
+            raise invalid("arrangement", arrangement, "windows of 10,000 years or less")
         gap = arrangement.drop_gap(max_gap)
         if gap < 1:
             _, slide = arrangement.drop_window()
@@ -148,11 +152,11 @@ class WindowPlan:
         path = _path(level)
         if not isinstance(time, str):
             raise invalid("time", time, "the name of a column")
-        if "window" in df.columns and time != "window":
+        time = _as_spark_reads_it(df, time)
+        if time != "window" and _as_spark_reads_it(df, "window") in df.columns:
             raise invalid("df", "window", "no column of that name: windows() adds it", hint="rename yours")
         chosen = _find(arrangement, path)
         column, delay_ms = _time(df, time, arrangement, path)
-        granule, span = granule_of(arrangement), span_of(arrangement)
         if (delay_ms * 1000 + 3 * span) // granule > MOST_GRANULES:
             raise SpillwayError(
                 f"{arrangement!r} has steps of {granule} µs, too fine for windows and a watermark delay that are "
@@ -189,7 +193,7 @@ class WindowPlan:
             checkpoint,
             stage,
             level=self.level,
-            granule=granule_of(self.arrangement),
+            granule=self.spec.granule_us,
             spec=self.spec,
             enforce=enforce,
         )
@@ -272,6 +276,14 @@ def _find(arrangement: Arrangement, path: tuple[int, ...]) -> Level:
     return found
 
 
+def _as_spark_reads_it(df: DataFrame, name: str) -> str:
+    """Return the column that Spark takes for this name: also one whose case differs, unless it is told to mind it."""
+    alike = [column for column in df.columns if column.lower() == name.lower()]
+    if name in alike or len(alike) != 1 or df.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
+        return name
+    return alike[0]
+
+
 def _time(df: DataFrame, time: str, arrangement: Arrangement, path: tuple[int, ...]) -> tuple[Column, int]:
     """Return the time of a row, and the delay of the watermark in milliseconds."""
     if time not in df.columns:
@@ -300,7 +312,12 @@ def _time(df: DataFrame, time: str, arrangement: Arrangement, path: tuple[int, .
 
 
 def _key(arrangement: Arrangement, path: tuple[int, ...]) -> str:
-    return f"{arrangement!r} at {path}"
+    """Return what tells windows apart, however their lengths are written."""
+
+    def tree(levels: tuple[Level, ...]) -> list[Any]:
+        return [[level.window.size, level.window.slide, *tree(level.below)] for level in levels]
+
+    return f"{tree(arrangement.levels())} at {path}"
 
 
 def _windows_of(micros: Column, window: Window) -> Column:
@@ -312,7 +329,7 @@ def _windows_of(micros: Column, window: Window) -> Column:
 
 def _floor(micros: Column, step: int) -> Column:
     """Return ⌊micros / step⌋, in whole numbers also before 1970."""
-    return ((micros - F.pmod(micros, F.lit(step))) / F.lit(step)).cast("bigint")
+    return F.call_function("div", micros - F.pmod(micros, F.lit(step)), F.lit(step))
 
 
 def _look_up(array: str, index: Column) -> Column:
