@@ -3,8 +3,8 @@
 Times go to a few Parquet files in their order, and a stream reads them file by file while a fixed share of the work
 may be done. Each aggregate takes the number of its rows and the exclusive or of their hashes, so that no two contents
 look the same. The exact answer comes from the same files, read at once, with Spark's own windows alone. What is
-still open when the stream ends, by its watermark, is not missing. Gaps are counted on the time line, as they are promised on Spark: a
-window without rows ends one.
+still open when the stream ends, by its watermark, is not missing. Gaps are counted on the time line, as they are
+promised on Spark: a window without rows ends one.
 """
 
 from __future__ import annotations
