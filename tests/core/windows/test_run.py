@@ -413,6 +413,8 @@ NUMBERS = table([0, 1], a=[1, 2], b=[3, 4])
             lambda: Engine((Aggregated(tumbling(2)),)).run([Tuple(5, group="a"), Tuple(4, group="b")]),
             "time 4 comes",
         ),
+        (lambda: Engine((Aggregated(tumbling(2)),), stamp="end", counted=True), "stamp = 'end'"),
+        (lambda: run(NUMBERS, tumbling(2), time=None, stamp="ends"), "did you mean 'end'"),  # type: ignore[arg-type]
         (lambda: Engine((Drop(0.1, 1),)), "no aggregate behind it"),
         (lambda: Engine((Drop(0.1, 1), Drop(0.1, 1), Aggregated(tumbling(2)))), "a second drop"),
         (lambda: Engine((Split(()), Aggregated(tumbling(2)))), "a split as the last step"),

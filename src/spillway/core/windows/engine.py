@@ -48,6 +48,8 @@ class Engine:
     """Runs one plan once; ``counts`` tells the work of each operator by its place in the plan."""
 
     def __init__(self, plan: Plan, *, stamp: Stamp = "start", counted: bool = False) -> None:
+        if counted and stamp != "start":
+            raise invalid("stamp", stamp, "'start' where windows count tuples: results are numbered from 0")
         self._stamp: Stamp = stamp
         self._counted = counted
         self._names: dict[str, Operator] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 
@@ -60,7 +60,7 @@ def run(
     - ``value`` names what is aggregated. By default it is the one column that is left beside time and group; with
       several, functions of your own get each row as a dict.
     - ``stamp`` is the time of a result that the next level reads: the ``"start"`` of its window as in the paper, or
-      its ``"end"`` (the last unit inside) as Spark has it.
+      its ``"end"`` (the last unit inside) as Spark has it. Where rows are counted so are results, without a stamp.
     - ``decided`` replays decisions, by number of the drop's window; what is not in it is dropped, whatever the gap.
     - ``own_coins`` gives each group decisions of its own, as in the paper.
 
@@ -92,8 +92,10 @@ def run(
         table = table.take(pa.array(order, pa.int64()))
         times = [times[row] for row in order]
     values, groups = values_of(table, [time, group], value, aggregate), groups_of(table, group)
+    if stamp not in get_args(Stamp):
+        raise unknown("stamp", stamp, get_args(Stamp))
     if times is None:
-        arrangement = in_rows(arrangement)
+        arrangement, stamp = in_rows(arrangement), "start"
         stream = list(numbered(zip(groups, values, strict=True)))
     else:
         stream = [Tuple(*each) for each in zip(times, values, groups, strict=True)]
