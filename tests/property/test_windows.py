@@ -202,3 +202,42 @@ def test_the_delivered_share_tends_to_one_minus_p(arrangement: Arrangement, gap:
     counts = Counter(row.get("branch", 0) for row in answer)
     for at, leaf in enumerate(arrangement.leaves()):
         assert counts[at] / (rows / leaf.slide) == pytest.approx(1 - p, abs=0.04)
+
+
+@given(cases, st.lists(st.sampled_from("abc"), min_size=1, max_size=7))
+def test_with_coins_of_their_own_every_group_is_promised_all_of_it(case: Case, pattern: list[str]) -> None:
+    """A group is delivered as if it were alone: exact windows, and no more than the bound missing in a row."""
+    leaves = case.arrangement.leaves()
+    _, slide = case.arrangement.drop_units()
+    gaps = [case.gap * slide // leaf.slide for leaf in leaves]
+    groups = [pattern[n % len(pattern)] for n in range(len(case.times))]
+    answer = run(
+        pa.table(
+            {
+                "ts": pa.array(case.times, pa.float64()),
+                "g": pa.array(groups, pa.string()),
+                "id": range(len(groups)),
+            }
+        ),
+        case.arrangement,
+        time="ts",
+        group="g",
+        drop_probability=case.p,
+        max_gap=gaps,
+        aggregate=fingerprint,
+        salt=case.salt,
+        stamp=case.stamp,
+        own_coins=True,
+    ).to_pylist()
+    for group in set(pattern):
+        stream: Stream = [(t, n) for n, t in enumerate(case.times) if groups[n] == group]
+        expected = exact(case.arrangement.levels(), stream, case.stamp)
+        for at, (full, leaf, gap) in enumerate(zip(expected, leaves, gaps, strict=True)):
+            found = {
+                int(row["start"] // leaf.slide): row["value"]
+                for row in answer
+                if row["g"] == group and row.get("branch", 0) == at
+            }
+            assert found.items() <= full.items()
+            missing = [k not in found for k in sorted(full)]
+            assert max((len(list(run)) for gone, run in groupby(missing) if gone), default=0) <= gap
