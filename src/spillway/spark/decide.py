@@ -88,7 +88,7 @@ class Published:
                 known = Stage(
                     **stage,
                     window=None if window is None else _window_spec(window),
-                    groups=None if groups is None else GroupSpec(**groups),
+                    groups=None if groups is None else GroupSpec.from_dict(groups),
                     census=None if census is None else Census.from_dict(census),
                 )
                 if quantiles is not None:

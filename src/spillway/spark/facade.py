@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from spillway.core import control
 from spillway.core.control import Controller
 from spillway.core.groups.rates import Rule
+from spillway.core.groups.scalar import Accuracy
 from spillway.core.windows import Arrangement
 from spillway.durations import Duration, seconds
 from spillway.errors import CheckpointInUseError, SpillwayError, invalid, unknown
@@ -139,12 +140,13 @@ class Spillway:
     def groups(
         self,
         df: DataFrame,
-        by: str | Sequence[str],
+        by: str | Sequence[str] | None,
         value: str | Column | None = None,
         time: str | Column | None = None,
         window: Duration | None = None,
         rule: Rule = "variance",
         at_least: int = 8,
+        accuracy: str | Accuracy | None = None,
         join: str | None = None,
         key: str | Sequence[str] | None = None,
         weight: str = "weight",
@@ -157,13 +159,14 @@ class Spillway:
         ======== ==========================================================================================
         option   meaning
         ======== ==========================================================================================
-        by       the columns that make the groups; nulls are a group
+        by       the columns that make the groups; nulls are a group. None for a query without groups
         value    the number that will be averaged: the variance rule gives more rows to groups where it varies more;
                  without it that rule is "equal"
         time     the timestamp column by which windows are made; without it rows are taken to come as they happen
         window   the length of the window that is aggregated: no group should be missing in it. Without it, in a batch
         rule     "variance", "equal", or "proportional" with at least some rows a group
         at_least how many rows of a group to expect at least: a group is missed with a chance of e to the minus that
+        accuracy "1 % at 95 %": keep no more rows of a group than its mean needs in a window, even if more would fit
         join     a name of your choice, given to both inputs of a join on ``by``: keys that cannot match go first, and
                  those that match most keep most. The product of both weights is that of a result
         key      the columns whose hash picks the rows; by default all
@@ -189,6 +192,7 @@ class Spillway:
             window=window,
             rule=rule,
             at_least=at_least,
+            accuracy=accuracy,
             join=join,
             key=key,
             weight=weight,
@@ -197,7 +201,7 @@ class Spillway:
         )
         self._listen(df.sparkSession if batch is None else self._session_of_query())
         if batch is not None:
-            place = (by if isinstance(by, str) else tuple(by), str(value), weight, plan.spec)
+            place = (str(by), str(value), weight, plan.spec)
             return self._shed_batch(plan, place, batch)
         stage = self._loop.add_stage(chained=plan.chained, groups=plan.spec)
         row = GroupRow(str(self._folder.root), self._checkpoint_text, stage)

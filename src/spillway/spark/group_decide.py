@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 from spillway.core.groups.census import Census, Ration, ration
 from spillway.core.groups.join_census import ration_join
 from spillway.core.groups.rates import Rule
+from spillway.core.groups.scalar import Accuracy
 
 _MOST_BATCHES = 1_000  # that a window is taken to span
 
@@ -24,13 +26,21 @@ _MOST_BATCHES = 1_000  # that a window is taken to span
 class GroupSpec:
     """How groups share what is kept, and the time in which none should be missing (None: a batch).
 
-    Two stages with the same ``join`` are the inputs of an equality join.
+    Two stages with the same ``join`` are the inputs of an equality join. With an ``accuracy`` no group is given more
+    rows than its mean needs.
     """
 
     rule: Rule
     at_least: int
     window_s: float | None = None
     join: str | None = None
+    accuracy: Accuracy | None = None
+
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> Self:
+        """Read back what ``asdict`` gave."""
+        accuracy = found.get("accuracy")
+        return cls(**{**found, "accuracy": None if accuracy is None else Accuracy(**accuracy)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +82,7 @@ def decide_groups(
                 rows=of(stage),
                 rule=spec.rule,
                 at_least=spec.at_least,
+                accuracy=spec.accuracy,
             )
         else:
             partner = stages[other]

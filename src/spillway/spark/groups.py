@@ -25,6 +25,7 @@ from spillway.core.chance import threshold
 from spillway.core.groups.census import Ration
 from spillway.core.groups.lookup import Lookup
 from spillway.core.groups.rates import Rule
+from spillway.core.groups.scalar import Accuracy, accuracy_of
 from spillway.durations import Duration, seconds
 from spillway.errors import invalid, unknown
 from spillway.spark.columns import key_columns, require_batch, require_stream, resolve
@@ -92,12 +93,13 @@ class GroupPlan:
         cls,
         df: DataFrame,
         *,
-        by: str | Sequence[str],
+        by: str | Sequence[str] | None,
         value: str | Column | None,
         time: str | Column | None,
         window: Duration | None,
         rule: Rule,
         at_least: int,
+        accuracy: str | Accuracy | None,
         join: str | None,
         key: str | Sequence[str] | None,
         weight: str,
@@ -115,14 +117,16 @@ class GroupPlan:
             raise invalid("at_least", at_least, "a whole number from 1 to 10000")
         if join is not None and (not isinstance(join, str) or not join):
             raise invalid("join", join, "a name that both inputs of a join are given")
-        if not isinstance(by, str) and not by:
-            raise invalid("by", by, "a column or several")
+        if by is not None and not isinstance(by, str) and not by:
+            raise invalid("by", by, "a column, several, or None for a query without groups")
+        if accuracy is not None and value is None:
+            raise invalid("value", value, "the number whose mean is to be so accurate")
         if time is not None and window is None:
             raise invalid("window", window, "the length of the window in which no group should be missing")
         moment = (T.TimestampType, T.TimestampNTZType)
         return cls(
             df=df,
-            by=key_columns(df, by, field="by"),
+            by=[F.lit(0)] if by is None else key_columns(df, by, field="by"),
             value=None if value is None else resolve(df, "value", value, (T.NumericType,), "a number"),
             time=None if time is None else resolve(df, "time", time, moment, "timestamp"),
             arrival=None if arrival is None else resolve(df, "arrival", arrival, moment, "timestamp"),
@@ -134,6 +138,7 @@ class GroupPlan:
                 at_least=at_least,
                 window_s=None if window is None else seconds("window", window),
                 join=join,
+                accuracy=None if accuracy is None else accuracy_of(accuracy),
             ),
         )
 

@@ -43,9 +43,10 @@ class CountedRow(GroupRow):
         """Decide by the batch's own groups, which are counted only if rows must go."""
         published = read_published(folder)
         made = decide(published, batch, size)
-        if made.keep_ratio >= 1.0:
-            return made
         stages = list(published.stages)
+        asked = stages[self.stage].groups
+        if made.keep_ratio >= 1.0 and (asked is None or asked.accuracy is None):
+            return made
         stages[self.stage] = replace(stages[self.stage], census=self.count())
         return decide(replace(published, stages=tuple(stages)), batch, size)
 

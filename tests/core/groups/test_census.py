@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from spillway.core.chance import mix
 from spillway.core.groups.census import MOST_GROUPS, Census, ration
 from spillway.core.groups.lookup import Lookup
+from spillway.core.groups.scalar import Accuracy
 
 KEYS = st.integers(-(2**63), 2**63 - 1)
 
@@ -84,3 +85,22 @@ def test_groups_that_vary_get_more() -> None:
 def test_before_anything_is_known_all_rows_have_the_same_chance() -> None:
     assert ration(Census(), keep_ratio=0.2, rows=100, rule="equal", at_least=8).rest == 0.2
     assert ration(Census(), keep_ratio=1.0, rows=100, rule="equal", at_least=8).rest == 1.0
+
+
+def test_no_group_gets_more_rows_than_its_accuracy_takes():
+    """By hand: z = 1.96, so a variation of 0.5 needs 9,604 rows of a million for 1 %, and one of 0.05 needs 96."""
+    moments = [(1_000_000, 10.0, 25.0), (1_000_000, 10.0, 0.25), (20, 10.0, 25.0)]
+    census = Census.counted(2_000_020, [1, 2, 3], [1_000_000, 1_000_000, 20], moments)
+    asked = Accuracy(0.01, 0.95)
+    found = ration(census, keep_ratio=1.0, rows=2_000_020, rule="variance", at_least=8, accuracy=asked)
+    chances = dict(zip(found.keys, found.chances, strict=True))
+    assert chances[1] * 1e6 == pytest.approx(9_604 / (1 + 9_604 / 1e6), rel=0.01)
+    assert chances[2] * 1e6 == pytest.approx(96, rel=0.02)
+    assert chances[3] > 0.99
+    assert found.rest == 1.0
+    tight = ration(census, keep_ratio=0.001, rows=2_000_020, rule="variance", at_least=8, accuracy=asked)
+    assert sum(c * n for c, n in zip(tight.chances, (1e6, 1e6, 20), strict=False)) <= 2_020
+    unknown = Census.counted(100, [1], [100])
+    assert (
+        ration(unknown, keep_ratio=1.0, rows=100, rule="variance", at_least=8, accuracy=asked).chances == ()
+    )

@@ -16,6 +16,10 @@ is left is divided among the known groups by a rule (:mod:`~spillway.core.groups
 Rows are kept independently with chance π_g, so n_g is an expectation: with ``at_least`` = a rows expected a group is
 missed with probability e^-a. If the budget is below one row a known group, all of them get the same chance.
 
+**Accuracy.** Where the user has said how accurate a group's mean has to be, no group gets more rows than that takes
+(:mod:`~spillway.core.groups.scalar`), even if more would fit. A query without groups has one, which makes this the
+paper's rule for scalar aggregates.
+
 The weights are one over the chance that was really used. So if the groups have drifted since, estimates stay
 unbiased; only their errors are no longer the smallest.
 
@@ -43,8 +47,10 @@ from typing import Any, Self
 import numpy as np
 
 from spillway.core.groups.rates import Rule, allocate
+from spillway.core.groups.scalar import Accuracy
 from spillway.core.groups.spread import SpreadConfig
 from spillway.core.groups.strata import Floats
+from spillway.core.groups.student import z_quantile
 
 MOST_GROUPS = 4_096
 _MEMORY = 0.7
@@ -156,13 +162,21 @@ def rest_chance(budget: float, unknown_rows: float) -> float:
     return min(1.0, _MOST_FOR_THE_REST * budget / unknown_rows) if unknown_rows > 0.0 else 1.0
 
 
-def ration(census: Census, *, keep_ratio: float, rows: float, rule: Rule, at_least: int) -> Ration:
+def ration(
+    census: Census,
+    *,
+    keep_ratio: float,
+    rows: float,
+    rule: Rule,
+    at_least: int,
+    accuracy: Accuracy | None = None,
+) -> Ration:
     """Divide a budget among the groups that are known; groups that are kept whole are not listed."""
-    if keep_ratio >= 1.0:
+    if keep_ratio >= 1.0 and accuracy is None:
         return Ration()
     if not census.keys:
-        return Ration(rest=keep_ratio)
-    budget, unknown_rows = keep_ratio * rows, census.rest * rows
+        return Ration(rest=min(keep_ratio, 1.0))
+    budget, unknown_rows = min(keep_ratio, 1.0) * rows, census.rest * rows
     rest = rest_chance(budget, unknown_rows)
     budget -= rest * unknown_rows
     sizes = np.maximum(1, np.round(census.shares * rows)).astype(np.int64)
@@ -173,6 +187,10 @@ def ration(census: Census, *, keep_ratio: float, rows: float, rule: Rule, at_lea
             sizes, int(budget + 1e-6), rule=rule, variation=census.variation, at_least=at_least, exceed=False
         )
         chances = np.minimum(1.0, found.rows / sizes)
+    if accuracy is not None and (variation := census.variation) is not None:
+        n0 = (z_quantile(accuracy.confidence) * variation / accuracy.error) ** 2
+        enough = np.maximum(n0 / (1.0 + n0 / sizes), at_least)
+        chances = np.minimum(chances, enough / sizes)
     listed = chances < 1.0 if rest >= 1.0 else np.ones(len(sizes), dtype=np.bool_)
     keys = np.asarray(census.keys, dtype=np.int64)[listed]
     return Ration(tuple(keys.tolist()), tuple(chances[listed].tolist()), rest)
