@@ -1,6 +1,6 @@
 """The import direction, held by a machine.
 
-cli, report -> bench -> spark, sim, replay -> core -> errors: nothing imports upwards. That contract stands
+cli, report -> bench -> spark, estimate, sim, replay -> core -> errors: nothing imports upwards. That contract stands
 in pyproject.toml ([tool.importlinter]). What it cannot say is checked here on the syntax tree: ``core`` does
 no I/O and reads no clock and no dice, the library runs without its extra ``tools``, and an ``__init__.py``
 only re-exports. Each rule is also shown to bite, on a small package with a planted violation.
@@ -44,7 +44,7 @@ IMPURE_BUT_FINE = {"numpy.random.Generator"}
 IMPURE_BUILTINS = {"open", "print", "input", "breakpoint", "__import__"}
 
 # The layers that run without the packages of the extra `tools`; those above them need it.
-LIBRARY = ("core", "spark", "sim", "replay")
+LIBRARY = ("core", "spark", "estimate", "sim", "replay")
 TOOLS = {"matplotlib", "rich"}
 
 
@@ -200,7 +200,7 @@ def test_init_only_reexports(path: Path) -> None:
 
 # ---- the rules bite ----------------------------------------------------------------------------------------
 
-FOLDERS = ("core", "core/cep", "spark", "sim", "replay", "bench", "report", "cli")
+FOLDERS = ("core", "core/cep", "spark", "estimate", "sim", "replay", "bench", "report", "cli")
 
 
 @pytest.fixture
@@ -237,6 +237,7 @@ def test_the_toy_package_is_clean(toy: Path) -> None:
         {"core/bad.py": "from spillway.spark import loop\n", "spark/loop.py": ""},
         {"core/bad.py": "from ..sim import engine\n", "sim/engine.py": ""},
         {"core/bad.py": "import spillway\n", "__init__.py": "from spillway import spark\n"},
+        {"core/bad.py": "import spillway.estimate\n"},
         {"spark/bad.py": "def f():\n    import spillway.bench\n"},
         {"bench/bad.py": "from spillway import cli\n"},
         {"errors.py": "from spillway.core import cep\n"},

@@ -7,7 +7,8 @@ from spillway._version import __version__
 from spillway.errors import SpillwayError
 
 if TYPE_CHECKING:
+    from spillway import estimate
     from spillway.core.windows import sliding, tumbling
     from spillway.spark import Spillway, Status
 
-__all__ = ["Spillway", "SpillwayError", "Status", "__version__", "sliding", "tumbling"]
+__all__ = ["Spillway", "SpillwayError", "Status", "__version__", "estimate", "sliding", "tumbling"]

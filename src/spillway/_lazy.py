@@ -11,10 +11,13 @@ HOMES = {
     "sliding": "spillway.core.windows",
     "tumbling": "spillway.core.windows",
 }
+MODULES = {"estimate"}
 
 
 def __getattr__(name: str) -> Any:
     """Return one of the lazy names; becomes the package's own ``__getattr__``."""
     if name in HOMES:
         return getattr(import_module(HOMES[name]), name)
+    if name in MODULES:
+        return import_module(f"spillway.{name}")
     raise AttributeError(f"module 'spillway' has no attribute {name!r}")

@@ -1,0 +1,40 @@
+"""Answers with error bars: native Column expressions over the weights that shedding adds.
+
+``from spillway import estimate as est``; then ``.agg(est.mean("fare"))`` gives ``struct<value, low, high>``. A kept
+row of weight w was kept by a coin of its own with probability 1/w and stands for w rows. So sums over the kept rows
+estimate sums over all rows, and the coins' variances add up. With a = w (w - 1), which is 0 for a row that was
+bound to be kept,
+
+    =========  =======================  ========================================  ============================
+    estimate   value                    variance                                  degrees of freedom
+    =========  =======================  ========================================  ============================
+    count      N = Σ w                  Σ a                                       n* = (Σ a)² / Σ a²
+    sum        Σ w y                    Σ a y²                                    (Σ a y²)² / Σ (a y²)²
+    mean       m = Σ w y / N            Σ a (y - m)² / (N² f)                     n* f
+    ratio      R = Σ w y / Σ w x        Σ a (y - R x)² / ((Σ w x)² f)             n* f
+    quantile   least y with F(y) >= q   of F: A (G (1 - q)² + (1 - G) q²) / N²    n*
+    =========  =======================  ========================================  ============================
+
+The interval reaches t √variance to both sides, with Student's t at the degrees of freedom, at least 1.
+
+- n* is the effective number of sampled rows (Satterthwaite): n where all weights are equal, fewer where some
+  outweigh the others; rows of weight 1 do not count.
+- f makes up for the residuals being taken from the sample's own mean: 1 - 2 Σ a w / (N Σ a) + Σ w² / N², which is
+  1 - 1/n where all weights are equal.
+- F and G are the shares of the weights and of a up to y. The interval of F around q is turned into one of y
+  (Woodruff); where it leaves (0, 1) the end is infinite, because the sample does not reach so far.
+- One row alone says nothing of the spread: its mean and ratio have the interval (-∞, ∞). Count and sum have t for
+  one degree of freedom. A count is at least the rows that were seen.
+- Where every weight is 1 the value is exact and the interval has no width. Weights below 1 are none of shedding:
+  then low and high are NaN.
+
+Weights of chained stages are products, and so are the chances: the same formulas hold. The formulas are those of
+:mod:`spillway.core.groups.intervals` for the design "independent", but for n* and f: the two agree where weights
+are equal, and for a sum where the values are equal, too.
+"""
+
+from spillway.estimate.checks import check
+from spillway.estimate.linear import count, mean, ratio, sum
+from spillway.estimate.ranks import quantile
+
+__all__ = ["check", "count", "mean", "quantile", "ratio", "sum"]

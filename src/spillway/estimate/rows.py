@@ -1,0 +1,92 @@
+"""The rows that an estimate counts, and the options that all estimates share."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, mul
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from spillway.core.groups.student import require_level
+from spillway.errors import SpillwayError
+from spillway.estimate.binding import let, struct
+from spillway.estimate.student import student
+
+ROUNDING = 1e-9  # a weight that is 1 but for rounding counts as 1
+# Where there is no such column, Spark's error shows the plan, and in it this. It has no other effect.
+_REMINDER = "weights come from shed.tuples or shed.groups: see est.check"
+
+
+def number(field: str, named: str | Column) -> Column:
+    """Return a column of numbers as doubles, by name or as it is, or raise.
+
+    The greatest of a column and null is the column itself. Spark refuses it in the plan if that is no number, and
+    a string by what it holds only when the query runs.
+    """
+    if isinstance(named, str) and named:
+        named = F.col(named)
+    if not isinstance(named, Column):
+        raise SpillwayError(f"{field} = {named!r} is not allowed: expected a column's name or a Column.")
+    return F.greatest(named, F.lit(None).cast("double")).cast("double")
+
+
+def title(kind: str, *named: str | Column) -> str:
+    """Return the name of an estimate's column.
+
+    >>> title("mean", "fare"), title("ratio", "fare", "ride.miles")
+    ('mean_fare', 'ratio_fare_ride_miles')
+    """
+    words = [kind]
+    for one in named:
+        text = one if isinstance(one, str) else str(one).removeprefix("Column<'").removesuffix("'>")
+        words += re.findall(r"\w+", text.rpartition(" AS ")[2])
+    return "_".join(words)[:60]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that have a weight and all values. In the others all of these are null, which drops them from sums."""
+
+    level: float
+    w: Column
+    a: Column  # w (w - 1), what the row's coin adds to the variance
+    values: tuple[Column, ...]
+
+    @classmethod
+    def of(cls, level: float, weight: str | Column, *values: Column) -> Rows:
+        """Check the options that all estimates share."""
+        w = number("weight", weight)
+
+        def counted(value: Column, *others: Column) -> Column:
+            return F.when(reduce(and_, [other.isNotNull() for other in others]), value) if others else value
+
+        return cls(
+            level=require_level(level),
+            w=counted(w, *values),
+            a=counted(spare(w), *values),
+            values=tuple(counted(y, w, *[x for x in values if x is not y]) for y in values),
+        )
+
+    def sum(self, *values: Column) -> Column:
+        """Return the sum over the rows of the weight times these values."""
+        return F.sum(reduce(mul, values, self.w.alias(_REMINDER)))
+
+    def around(self, value: Column, variance: Column, dof: Column, least: Column | None = None) -> Column:
+        """Return value, low and high, t √variance to each side."""
+        reach = student(self.level, dof) * F.sqrt(F.greatest(variance, F.lit(0.0)))
+
+        def interval(known: Column) -> Column:
+            low, high = known["value"] - known["reach"], known["value"] + known["reach"]
+            low = low if least is None else F.greatest(low, least)
+            return struct(value=known["value"], low=low, high=high)
+
+        return let(interval, value=value, reach=reach)
+
+
+def spare(w: Column) -> Column:
+    """Return w (w - 1) of a weight, NaN of one that cannot be."""
+    least = 1.0 - ROUNDING
+    return F.when(w > 1.0 + ROUNDING, w * (w - 1.0)).when(w >= least, 0.0).when(w < least, float("nan"))
