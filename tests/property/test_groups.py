@@ -90,12 +90,13 @@ def tables(draw: st.DrawFn) -> pa.Table:
     return pa.table({"g": pa.array(groups, pa.string()), "v": pa.array(values, pa.float64())})
 
 
-@given(tables(), ratios, st.sampled_from(RULES), salts)
+@given(tables(), ratios, st.sampled_from(RULES), salts, st.sampled_from([None, "v", "n"]))
 def test_kept_rows_are_rows_whose_weights_add_up_to_their_groups(
-    table: Any, ratio: float, rule: Any, salt: int
+    table: Any, ratio: float, rule: Any, salt: int, along: str | None
 ) -> None:
     numbered = table.append_column("n", pa.array(range(table.num_rows)))
-    kept = shed(numbered, by="g", keep_ratio=ratio, rule=rule, value="v", salt=salt)
+    options: dict[str, Any] = {"by": "g", "keep_ratio": ratio, "rule": rule, "value": "v", "salt": salt}
+    kept = shed(numbered, **options, along=along)
     arrived = Counter(table["g"].to_pylist())
     found: Counter[Any] = Counter()
     for row in kept.to_pylist():
@@ -104,7 +105,10 @@ def test_kept_rows_are_rows_whose_weights_add_up_to_their_groups(
     assert found == pytest.approx(arrived)
     assert len(set(kept["n"].to_pylist())) == kept.num_rows
     assert kept.num_rows == json.loads(kept.schema.metadata[METADATA])["kept_rows"]
-    assert kept.equals(shed(numbered, by="g", keep_ratio=ratio, rule=rule, value="v", salt=salt))
+    backwards = shed(numbered.take(pa.array(range(table.num_rows)[::-1])), **options, along=along)
+    if rule != "variance":  # sums of floats depend on their order, and shares on them
+        assert set(backwards["n"].to_pylist()) == set(kept["n"].to_pylist())
+    assert kept.equals(shed(numbered, **options, along=along))
 
 
 def skewed(rows: int = 120) -> pa.Table:
@@ -124,6 +128,14 @@ SHEDDERS: dict[str, Any] = {
         rule: lambda t, s, r=rule: shed(t, by="g", keep_ratio=0.2, rule=r, value="v", salt=s)
         for rule in RULES
     },
+    "even": lambda t, s: shed(
+        t.append_column("t", pa.array(range(t.num_rows))),
+        by="g",
+        keep_ratio=0.2,
+        value="v",
+        salt=s,
+        along="t",
+    ),
     "too many groups": lambda t, s: shed(t, by="g", keep_ratio=0.04, exceed=False, salt=s),
     "oasrs": lambda t, s: OasrsConfig(keep_ratio=0.2).build().shed(t, by="g", salt=s),
     "uniform": lambda t, s: uniform(t, keep_ratio=0.2, salt=s),
@@ -141,17 +153,11 @@ def test_the_mean_over_many_salts_is_the_truth(name: str) -> None:
     assert (np.abs(found.mean(axis=0) - truth) <= 4.0 * errors + 1e-9 * np.abs(truth)).all()
 
 
-@pytest.mark.parametrize("pilot", [False, True])
-def test_the_mean_over_many_salts_is_the_truth_in_windows_that_learn(pilot: bool) -> None:
+@pytest.mark.parametrize("options", [{}, {"pilot": True}, {"draw": "random"}], ids=repr)
+def test_the_mean_over_many_salts_is_the_truth_in_windows_that_learn(options: dict[str, Any]) -> None:
     """Overlapping windows and sizes of samples that follow from earlier ones, and still nothing leans."""
     table = skewed(240).append_column("ts", pa.array(range(240)))
-    options: dict[str, Any] = {
-        "by": "g",
-        "time": "ts",
-        "window": sliding(80, 40),
-        "value": "v",
-        "pilot": pilot,
-    }
+    options = {"by": "g", "time": "ts", "window": sliding(80, 40), "value": "v", **options}
     truth = run(table, **options, keep_ratio=1.0)["value"].to_numpy()
     found = np.array([run(table, **options, keep_ratio=0.25, salt=s)["value"].to_numpy() for s in range(120)])
     errors = found.std(axis=0) / np.sqrt(len(found))
@@ -323,11 +329,35 @@ def sessions_by_definition(stream: Stream, gap: int) -> dict[Bounds, list[int]]:
     return found | cut()
 
 
-@given(streams, windows, ratios, st.sampled_from(["proportional", "equal"]), st.integers(0, 99))
+def drawn_by_definition(keys: list[int], number: int, wanted: int, draw: str) -> set[int]:
+    """The rows of a group that are kept: those with the smallest coins, or one from each part of a ring."""
+    if draw == "random" or wanted == 1:
+        return set(sorted(keys, key=lambda key: mixed_one(number, key))[:wanted])
+    first = mixed_one(number, keys[0])
+    turn = mixed_one(0, first) % 2**64 % len(keys)
+    ring = keys[turn:] + keys[:turn]
+    parts = [ring[k * len(ring) // wanted : (k + 1) * len(ring) // wanted] for k in range(wanted)]
+    return {part[mixed_one(k, first) % 2**64 % len(part)] for k, part in enumerate(parts, 1)}
+
+
+@given(
+    streams,
+    windows,
+    ratios,
+    st.sampled_from(["proportional", "equal"]),
+    st.sampled_from(["even", "random"]),
+    st.integers(0, 99),
+)
 def test_both_buffer_designs_keep_what_brute_force_keeps(
-    stream: Stream, window: Any, ratio: float, rule: Any, salt: int
+    stream: Stream, window: Any, ratio: float, rule: Any, draw: Any, salt: int
 ) -> None:
-    options: dict[str, Any] = {"window": window, "keep_ratio": ratio, "rule": rule, "salt": salt}
+    options: dict[str, Any] = {
+        "window": window,
+        "keep_ratio": ratio,
+        "rule": rule,
+        "draw": draw,
+        "salt": salt,
+    }
     single, work = played(stream, **options, buffering="single")
     multiple, copies = played(stream, **options, buffering="multiple")
     printed, _ = played(stream, **options, incremental=False)
@@ -347,12 +377,9 @@ def test_both_buffer_designs_keep_what_brute_force_keeps(
         counts = Counter(stream.rows[key][1] for key in inside)
         assert fired.concept == Frequencies(dict(counts))
         for group in counts:
-            drawn = sorted(
-                (key for key in inside if stream.rows[key][1] == group),
-                key=lambda key: mixed_one(number, key),
-            )
+            keys = sorted(key for key in inside if stream.rows[key][1] == group)
             kept = {row.key for row in fired.kept if row.group == group}
-            assert kept == set(drawn[: len(kept)])
+            assert kept == drawn_by_definition(keys, number, len(kept), draw)
             assert len(kept) >= 1
         assert sum(row.weight for row in fired.kept) == pytest.approx(len(inside))
 

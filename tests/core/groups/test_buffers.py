@@ -137,6 +137,35 @@ def test_a_scalar_keeps_what_its_accuracy_needs() -> None:
     assert {row.group for row in calm.kept} == {None}
 
 
+def test_a_scalar_without_an_accuracy_knows_what_it_kept() -> None:
+    found = operator(window=tumbling(100), shedder="concept", by_group=False, keep_ratio=0.1)
+    feed(found, list(range(100)))
+    assert found.snapshot()["windows"][0]["sample"] is None, "no value is read before the window is due"
+    (window,) = found.finish()
+    assert isinstance(window.concept, Moments)
+    assert (window.arrived, window.concept.count) == (100, 10)
+    assert window.concept.mean == pytest.approx(np.mean([row.value for row in window.kept]))
+
+
+@pytest.mark.parametrize("shedder", ["none", "uniform"])
+def test_without_concepts_nothing_is_known_of_groups(shedder: str) -> None:
+    found = operator(window=tumbling(100), shedder=shedder, keep_ratio=0.3)
+    feed(found, list(range(100)))
+    (window,) = found.finish()
+    assert (window.arrived, window.concept) == (100, None)
+    assert found.work.tallied == 0
+    assert len(window.kept) == 100 if shedder == "none" else 10 < len(window.kept) < 60
+
+
+def test_groups_of_mixed_types_are_told_apart() -> None:
+    found = operator(window=tumbling(100), shedder="concept", keep_ratio=0.2)
+    groups = [1, "1", 1.5, None, ("a", 1), (None, "a"), 2]
+    for at in range(98):
+        found.arrive(at, group=groups[at % 7], value=1.0, key=at)
+    (window,) = found.finish()
+    assert {row.group for row in window.kept} == set(groups)
+
+
 def test_an_open_window_holds_a_bounded_sample() -> None:
     found = operator(window=tumbling(10**6), shedder="concept", keep_ratio=0.01, sample_rows=50)
     feed(found, list(range(3000)))
@@ -182,6 +211,7 @@ def test_a_restart_goes_on_exactly(buffering: str, window: Any) -> None:
         ({"shedder": "concepts"}, "did you mean 'concept'"),
         ({"buffering": "double"}, "buffering = 'double'"),
         ({"rule": "even"}, "rule = 'even'"),
+        ({"draw": "odd"}, "draw = 'odd'"),
         ({"keep_ratio": 2}, "keep_ratio = 2"),
         ({"sample_rows": 0}, "rows = 0"),
         ({"accuracy": "1 % at 95 %"}, "pass by_group=False"),

@@ -162,13 +162,15 @@ def test_no_rows_at_all() -> None:
     assert found.schema.field("start").type == pa.int64()
 
 
-@pytest.mark.parametrize("rule", ["equal", "variance"])
+@pytest.mark.parametrize(("rule", "draw"), [("equal", "even"), ("variance", "even"), ("variance", "random")])
 @pytest.mark.parametrize("window", [sliding(200, 100), tumbling(150), session(2)], ids=repr)
-def test_the_window_operator_keeps_the_same_rows(window: Any, rule: Any) -> None:
+def test_the_window_operator_keeps_the_same_rows(window: Any, rule: Any, draw: Any) -> None:
     """What comes row by row through buffers and watermarks is answered as the table is."""
     table = rides().set_column(0, "ts", pa.array([n + 5 * (n // 70) for n in range(600)]))
     order = draws(table, None, salt=7).tolist()
-    operator = OperatorConfig(window=window, keep_ratio=0.1, rule=rule, pilot=False, salt=7).build()
+    operator = OperatorConfig(
+        window=window, keep_ratio=0.1, rule=rule, pilot=False, draw=draw, salt=7
+    ).build()
     for row, key in zip(table.to_pylist(), order, strict=True):
         operator.arrive(row["ts"], group=row["route"], value=row["fare"], key=key)
     means: dict[Any, float] = {}
@@ -176,7 +178,7 @@ def test_the_window_operator_keeps_the_same_rows(window: Any, rule: Any) -> None
         for group in fired.concept.counts:  # type: ignore[union-attr]
             kept = [row.value for row in fired.kept if row.group == group]
             means[fired.start, group] = float(np.mean(kept))
-    found = run(table, **{**OPTIONS, "window": window}, keep_ratio=0.1, rule=rule, salt=7)
+    found = run(table, **{**OPTIONS, "window": window}, keep_ratio=0.1, rule=rule, draw=draw, salt=7)
     assert {(row["start"], row["route"]): row["value"] for row in found.to_pylist()} == pytest.approx(means)
 
 
@@ -191,6 +193,7 @@ def test_the_window_operator_keeps_the_same_rows(window: Any, rule: Any) -> None
         ({"time": None, "window": session(5)}, "a size in rows"),
         ({"keep_ratio": -0.1}, "keep_ratio = -0.1"),
         ({"rule": "even"}, "rule = 'even'"),
+        ({"draw": "evenly"}, "did you mean 'even'"),
         ({"aggregate": "avg"}, "aggregate = 'avg'"),
         ({"value": None}, "the name of the column"),
         ({"level": 1.0}, "level = 1.0"),

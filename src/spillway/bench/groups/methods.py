@@ -11,7 +11,8 @@ more, and the two errors are weighted such that the mean number of rows is as wa
 window, which can only help it: a window of several intervals would have several smaller samples of each group.
 
 All draw by the same random order, a hash of the row's number, the salt and the window. So methods that give a group
-the same number of rows keep the very same rows, and do not differ by chance.
+the same single row keep the very same one, and do not differ by chance. Of groups that keep more, cod draws its rows
+evenly over time, and the others at random.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Cod:
     def answer(self, window: Window) -> Answer:
         """Do the same, and give an interval for each group, from what was known before."""
         kept = self._shed(window)
-        found = estimate(kept, by="group", value="value", level=LEVEL, spread=self.spread)
+        found = estimate(kept, by="group", value="value", level=LEVEL, spread=self.spread, along="time")
         self._learn(kept)
         at = window.places(found["group"].to_numpy())
         low, high = (window.scattered(at, found[name].to_numpy()) for name in ("low", "high"))
@@ -90,6 +91,7 @@ class Cod:
             salt=salt_of(window, self.salt),
             key=KEY,
             spread=self.spread,
+            along="time",
         )
 
     def _learn(self, kept: pa.Table) -> None:

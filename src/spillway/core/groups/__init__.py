@@ -17,8 +17,9 @@ from spillway.core.groups.concepts import (
     result_overlap,
     top,
 )
-from spillway.core.groups.draw import draws
+from spillway.core.groups.draw import Draw, draws
 from spillway.core.groups.estimate import estimate
+from spillway.core.groups.even import evenly
 from spillway.core.groups.intervals import Estimates, Prior, Sampled
 from spillway.core.groups.joins import JOIN_RULES, JoinAllocation, JoinRule, allocate_join, shed_join
 from spillway.core.groups.oasrs import Oasrs, OasrsConfig
@@ -44,6 +45,7 @@ __all__ = [
     "Allocation",
     "Buffering",
     "Concept",
+    "Draw",
     "Drift",
     "Estimates",
     "Fired",
@@ -77,6 +79,7 @@ __all__ = [
     "draws",
     "drift",
     "estimate",
+    "evenly",
     "group_keys",
     "overlap",
     "pilot_spread",

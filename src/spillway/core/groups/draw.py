@@ -12,7 +12,8 @@ array([9148010362968143645,  538740968392105321, 4321162827048416340])
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,9 @@ import pyarrow as pa
 
 from spillway.core.groups.strata import Ints, names_of
 from spillway.errors import invalid
+
+Draw = Literal["even", "random"]
+"""How the rows of a group are drawn: evenly over their time (:mod:`.even`), or all alike (:mod:`.stratified`)."""
 
 _MASK = 2**64 - 1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -87,11 +91,21 @@ def mixed_one(number: int, hashed: int) -> int:
     >>> mixed_one(-3, 42) == int(mixed(np.array([42]), -3)[0])
     True
     """
-    z = (hashed + number * int(_GOLDEN)) & _MASK
-    z = ((z ^ (z >> 30)) * int(_M1)) & _MASK
-    z = ((z ^ (z >> 27)) * int(_M2)) & _MASK
-    z ^= z >> 31
-    return z - 2**64 if z >= 2**63 else z
+    return coins(number)(hashed)
+
+
+def coins(number: int) -> Callable[[int], int]:
+    """Return what folds a number into hashes one by one: the coins of a window's rows."""
+    step, m1, m2, mask = number * int(_GOLDEN), int(_M1), int(_M2), _MASK
+
+    def coin(hashed: int) -> int:
+        z = (hashed + step) & mask
+        z = ((z ^ (z >> 30)) * m1) & mask
+        z = ((z ^ (z >> 27)) * m2) & mask
+        z ^= z >> 31
+        return z - 2**64 if z >= 2**63 else z
+
+    return coin
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from spillway.core.groups.aggregates import Aggregate, Ratio, answer, require_aggregate
+from spillway.core.groups.even import places_along
 from spillway.core.groups.intervals import Design, Estimates, Prior, Sampled, count, learned_rows, pooled
 from spillway.core.groups.spread import Spread, group_keys
 from spillway.core.groups.strata import Floats, Ints, numbers_of, strata_of
@@ -24,11 +25,13 @@ def estimate(
     level: float = 0.95,
     design: Design = "fixed",
     spread: Spread | None = None,
+    along: str | None = None,
 ) -> pa.Table:
     """Return ``value``, ``low`` and ``high`` of each group, with ``rows`` it stands for and rows ``sampled``.
 
     ``table`` is what shedding kept, with its weights. ``spread`` is what is known of the groups' variation from
     other rows, such as a pilot; without it, groups of few rows learn from the other groups of the sample.
+    ``along`` is the column along which rows were drawn evenly, if they were: then ``design`` is ``"even"``.
 
     >>> from spillway.core.groups import shed
     >>> n = np.arange(2000)
@@ -45,6 +48,8 @@ def estimate(
             hint="shed first, or name the column of weights",
         ) from unknown("weight", weight, table.column_names)
     require_aggregate(aggregate, value)
+    if along is not None:
+        table, design = table.take(pa.array(places_along(along, table))), "even"
     strata = strata_of(table, by)
     weights = numbers_of("weight", weight, table)
     sampled = Sampled(strata.codes, weights, len(strata), level, design)

@@ -26,8 +26,14 @@ other formula.
 together (:func:`pooled`, ν = 2). What was learned is worth ν = 5 rows and those that the group itself had, up to 10.
 All were chosen by how many intervals contained the truth on recorded data.
 
-**Designs.** ``"fixed"``: n_g rows of N_g were drawn. ``"independent"``: each row was kept by a coin of its own,
-so N̂ and Ŷ vary with the number of rows too, and are not centred. Mean, ratio and quantile are the same in both.
+**Designs.** ``"fixed"``: n_g rows of N_g were drawn at random. ``"even"``: they were drawn evenly along time, and
+come in its order. Then only what neighbours differ by is left to chance, and the squares are
+
+    s² = Σ w (w - 1) (e_i - e_(i-1))² / 2A · n / (n - 1)
+
+with A as before; of rows in no order at all that is the same on average. Quantiles are as with ``"fixed"``, which is
+too wide rather than too narrow. ``"independent"``: each row was kept by a coin of its own, so N̂ and Ŷ vary with the
+number of rows too, and are not centred; the others are as with ``"fixed"``.
 
 An interval without any knowledge, of one row and without a prior, is (-inf, inf).
 
@@ -51,7 +57,7 @@ from spillway.core.groups.strata import Floats, Ints
 from spillway.core.groups.student import require_level, t_quantile
 from spillway.errors import invalid, unknown
 
-Design = Literal["fixed", "independent"]
+Design = Literal["fixed", "even", "independent"]
 
 LEARNED_ROWS = 5.0, 10.0  # what the deviation learned from earlier windows is worth: at least, at most
 POOLED_ROWS = 2.0  # and that of the other groups of the same sample
@@ -111,7 +117,7 @@ def count(sampled: Sampled) -> Estimates:
     """Estimate how many rows each group has."""
     N = sampled.sum(sampled.weights)
     N = np.where(np.abs(N - np.round(N)) < 1e-9 * N, np.round(N), N)  # n times N/n may miss N by a hair
-    if sampled.design == "fixed":
+    if sampled.design != "independent":
         return Estimates(N, N, N)
     found = _around(sampled, N, np.ones_like(sampled.weights), centred=False)
     return Estimates(N, np.maximum(found.low, sampled.sum(np.ones_like(sampled.weights))), found.high)
@@ -213,7 +219,7 @@ def _around(
     a = sampled.spare if counted is None else np.where(counted, sampled.spare, 0.0)
     A, n = sampled.sum(a), sampled.sum((a > 0.0).astype(np.float64))
     dof = np.maximum(n - 1.0, 0.0) if centred else n
-    squares = sampled.sum(a * e**2) / np.where(A > 0.0, A, 1.0) * n / np.maximum(dof, 1.0)
+    squares = _squares(sampled, a, e) / np.where(A > 0.0, A, 1.0) * n / np.maximum(dof, 1.0)
     if prior is not None:
         squares = (prior.rows * prior.deviation**2 + dof * squares) / (prior.rows + dof)
         dof = prior.rows + dof
@@ -221,6 +227,18 @@ def _around(
     if scale is not None:
         half = np.divide(half, scale, out=np.full_like(half, np.nan), where=scale > 0.0)
     return Estimates(value, value - half, value + half)
+
+
+def _squares(sampled: Sampled, a: Floats, e: Floats) -> Floats:
+    """Return Σ a e² of each group, or where rows were drawn evenly, half of the same of their differences."""
+    if sampled.design != "even":
+        return sampled.sum(a * e**2)
+    at = np.flatnonzero(a > 0.0)
+    at = at[np.argsort(sampled.codes[at], kind="stable")]
+    at, before = at[1:], at[:-1]
+    same = sampled.codes[at] == sampled.codes[before]
+    steps = np.where(same, (a[at] + a[before]) / 2.0 * (e[at] - e[before]) ** 2 / 2.0, 0.0)
+    return np.bincount(sampled.codes[at], steps, minlength=sampled.groups).astype(np.float64)
 
 
 def _half(level: float, A: Floats, squares: Floats, dof: Floats) -> Floats:

@@ -33,7 +33,7 @@ class Opened:
     start: float
     end: float
     done: float
-    sample: Reservoir
+    sample: Reservoir | None
     frequencies: dict[Hashable, int] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
 
@@ -42,10 +42,11 @@ class Opened:
         return self.start <= time < self.end
 
     def count(self, row: Row) -> None:
-        """Take a row into the concept: its group's frequency, and by its coin the sample."""
-        _, group, value, key = row
-        self.frequencies[group] = self.frequencies.get(group, 0) + 1
-        self.sample.add(key, (group, value))
+        """Take a row into the concept: its group's frequency, and by its coin the sample if one is kept."""
+        group, frequencies = row[1], self.frequencies
+        frequencies[group] = frequencies.get(group, 0) + 1
+        if self.sample is not None:
+            self.sample.add(row[3], (group, row[2]))
 
     def joined(self, other: Opened) -> Opened:
         """Return two sessions as one."""
@@ -57,7 +58,7 @@ class Opened:
             min(self.start, other.start),
             max(self.end, other.end),
             max(self.done, other.done),
-            self.sample.merged(other.sample),
+            None if self.sample is None or other.sample is None else self.sample.merged(other.sample),
             frequencies,
             [*self.rows, *other.rows],
         )
@@ -66,7 +67,9 @@ class Opened:
 class OpenWindows:
     """The windows of a stream that are open, for windows by time and for sessions."""
 
-    def __init__(self, window: Window | Session, sample: ReservoirConfig, *, counted: bool = False) -> None:
+    def __init__(
+        self, window: Window | Session, sample: ReservoirConfig | None, *, counted: bool = False
+    ) -> None:
         self.window = window
         self.watermark = -math.inf
         self._sample = sample
@@ -106,7 +109,7 @@ class OpenWindows:
     def new(self, number: int, start: float, end: float, sample: Any = None) -> Opened:
         """Return a window without rows, or with the sample of a snapshot."""
         done = end if isinstance(self.window, Session) else start + self.window.slide
-        return Opened(number, start, end, done, self._sample.build(sample))
+        return Opened(number, start, end, done, None if self._sample is None else self._sample.build(sample))
 
     def _window(self, k: int, start: float, end: float) -> Opened:
         if k not in self._open:

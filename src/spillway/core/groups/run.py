@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +24,10 @@ from spillway.core.chance import mix
 from spillway.core.groups.aggregates import Aggregate, Ratio, answer, require_aggregate
 from spillway.core.groups.assign import Session, Times, cuts, require_window, times_of
 from spillway.core.groups.checks import budget_of
-from spillway.core.groups.draw import draws, group_draws, mixed
+from spillway.core.groups.draw import Draw, draws, group_draws, mixed
 from spillway.core.groups.estimate import answered, prior_of
-from spillway.core.groups.intervals import Estimates, Sampled
+from spillway.core.groups.even import evenly
+from spillway.core.groups.intervals import Design, Estimates, Sampled
 from spillway.core.groups.pilot import PILOT, pilot
 from spillway.core.groups.rates import RULES, Rule, allocate
 from spillway.core.groups.shed import METADATA
@@ -55,6 +57,7 @@ def run(
     level: float = 0.95,
     spread: Spread | None = None,
     pilot: bool = False,
+    draw: Draw = "even",
 ) -> pa.Table:
     """Return one row for each window and group: ``start``, ``end``, the columns of ``by``, and the estimate.
 
@@ -68,6 +71,7 @@ def run(
     - ``aggregate`` is ``"count"``, ``"sum"``, ``"mean"``, ``"median"``, ``"min"`` or ``"max"``, a ``Quantile`` or a
       ``Ratio``, a function of values and weights, or (init, incr, final).
     - ``spread`` is what is known of the groups already; it goes on learning.
+    - ``draw`` is ``"even"``, over the time of a group's rows in the window, or ``"random"``.
     - The other options are those of :func:`~spillway.core.groups.shed.shed`.
 
     >>> from spillway.core.windows import tumbling
@@ -84,10 +88,12 @@ def run(
     budget_of(keep_ratio, 0)
     if rule not in RULES:
         raise unknown("rule", rule, RULES)
+    if draw not in get_args(Draw):
+        raise unknown("draw", draw, get_args(Draw))
     window = require_window(window, counted=time is None)
     stream = _stream(table, by, value, aggregate.to if isinstance(aggregate, Ratio) else None, key, salt)
-    rows, times = _in_time(table, time, window)
-    query = _Query(aggregate, level, rule, keep_ratio, at_least, exceed, pilot)
+    rows, times = _in_time(table, time, window, stream.order)
+    query = _Query(aggregate, level, rule, keep_ratio, at_least, exceed, pilot, draw)
     spread = SpreadConfig().build() if spread is None else spread
     told = dict.fromkeys(("windows", "rows", "kept_rows", "missing_groups"), 0)
     parts, bounds = [], []
@@ -126,6 +132,7 @@ class _Query:
     at_least: int
     exceed: bool
     pilot: bool
+    draw: Draw
 
     def window(self, stream: _Stream, inside: Ints, number: int, spread: Spread) -> tuple[pa.Table, int, int]:
         """Shed and answer one window: its groups' estimates, how many rows were kept, how many groups are missing."""
@@ -142,10 +149,11 @@ class _Query:
             exceed=self.exceed,
             order=stream.ties[groups],
         ).rows
-        kept, weights = stratified(codes, mixed(order, number), sizes=sizes, rows=rows)
-        found = self._answer(
-            stream, Sampled(codes[kept], weights, len(groups), self.level), inside[kept], keys, spread
-        )
+        even = self.draw == "even"
+        design: Design = "even" if even else "fixed"
+        kept, weights = (evenly if even else stratified)(codes, mixed(order, number), sizes=sizes, rows=rows)
+        sampled = Sampled(codes[kept], weights, len(groups), self.level, design)
+        found = self._answer(stream, sampled, inside[kept], keys, spread)
         if self.aggregate == "count":  # what arrived was counted: nothing is left to estimate
             N = sizes.astype(np.float64)
             found = Estimates(N, N, N)
@@ -206,14 +214,14 @@ def _stream(
     )
 
 
-def _in_time(table: pa.Table, time: str | None, window: Window | Session) -> tuple[Ints, Times]:
-    """Return the rows that have a time, in its order, and those times."""
+def _in_time(table: pa.Table, time: str | None, window: Window | Session, ties: Ints) -> tuple[Ints, Times]:
+    """Return the rows that have a time, in its order (the same for any order of the table), and those times."""
     if time is None:
         rows = np.arange(table.num_rows)
         return rows, rows
     times, valid = times_of(table, time, window)
     rows = np.flatnonzero(valid)
-    rows = rows[np.argsort(times[rows], kind="stable")]
+    rows = rows[np.lexsort((ties[rows], times[rows]))]
     return rows, times[rows]
 
 

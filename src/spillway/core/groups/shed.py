@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from spillway.core.groups.checks import budget_of, require_new
 from spillway.core.groups.draw import draws, group_draws
+from spillway.core.groups.even import evenly, places_along
 from spillway.core.groups.pilot import learned
 from spillway.core.groups.rates import RULES, Allocation, Rule, allocate
 from spillway.core.groups.spread import Spread, group_keys
@@ -33,6 +34,7 @@ def shed(
     at_least: int = 1,
     exceed: bool = True,
     spread: Spread | None = None,
+    along: str | None = None,
 ) -> pa.Table:
     """Keep the given share of a table's rows, some of each group, and add the weight of each kept row.
 
@@ -44,6 +46,8 @@ def shed(
       more rows are kept, and without it groups will be missing.
     - ``spread`` is what is known of the groups' variation. By default it is learned from a pilot: as many rows as
       are to be kept, drawn apart from the sample, of which only ``value`` is read.
+    - ``along`` names a column of times or other numbers along which the rows of a group are drawn evenly; neighbours
+      are often alike. By default they are drawn at random.
 
     The schema's metadata hold, under ``spillway.groups``, the numbers of rows and groups and the rule's reason.
 
@@ -59,6 +63,7 @@ def shed(
     strata = strata_of(table, by)
     values = None if value is None else numbers_of("value", value, table)
     order = draws(table, key, salt=salt)
+    places = None if along is None else places_along(along, table, order)
     ties = group_draws(strata.labels, salt=salt)
     variation = None
     if rule == "variance" and values is not None and len(strata):
@@ -68,7 +73,11 @@ def shed(
     found = allocate(
         strata.sizes, budget, rule=rule, variation=variation, at_least=at_least, exceed=exceed, order=ties
     )
-    kept, weights = stratified(strata.codes, order, sizes=strata.sizes, rows=found.rows, chance=found.chance)
+    drawn = {"sizes": strata.sizes, "rows": found.rows}
+    if places is None:
+        kept, weights = stratified(strata.codes, order, **drawn, chance=found.chance)
+    else:
+        kept, weights = evenly(strata.codes, order, **drawn, chance=found.chance, places=places)
     answer = table.take(pa.array(kept)).append_column(weight, pa.array(weights))
     return answer.replace_schema_metadata({**(table.schema.metadata or {}), METADATA: _told(table, found)})
 

@@ -29,5 +29,10 @@ def stratified(
     rank = np.arange(len(codes)) - np.repeat(starts, sizes)
     kept = by_group[rank < np.repeat(rows, sizes)]
     kept.sort()
-    weight = np.divide(sizes, rows * chance, out=np.zeros(len(sizes)), where=rows > 0)
-    return kept, weight[codes[kept]]
+    return kept, weights_of(sizes, rows, chance)[codes[kept]]
+
+
+def weights_of(sizes: Ints, rows: Ints, chance: float) -> Floats:
+    """Return how many rows each kept row of a group stands for."""
+    found: Floats = np.divide(sizes, rows * chance, out=np.zeros(len(sizes)), where=rows > 0)
+    return found

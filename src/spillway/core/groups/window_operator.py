@@ -2,18 +2,21 @@
 
     a row comes     1  which open windows is it in?
                     2  each of them takes it into its concept: the frequency of its group, and by a coin its sample
+                       where the value matters before the scan (an accuracy, a pilot)
                     3  it is stored
     a watermark     1  which windows are due?
                     2  the concept of each gives every group its rows
                     3  in one scan of the buffer the window's rows are found, shed and, once expired, evicted
                     4  what is left goes to the query, and the window's concept is forgotten
 
-Step 2 of a row makes the scan of step 3 the only one, so the cost is that of uniform shedding. Without it
+Step 2 of a row makes the scan of step 3 the only one, so the cost is that of uniform shedding: a count for each row
+and window on arrival, but no coin for it at the watermark (``draw="even"``, the default). Without it
 (``incremental=False``, Algorithm 2 as it is printed) each window is passed over a second time: ``work`` counts it.
 
-**The same in both designs.** Which rows stay depends on frequencies and coins, and not on how rows are stored.
-The single buffer holds a row once and scans it for every window that overlaps; multiple buffers hold a copy for
-each.
+**The same in both designs.** Which rows stay depends on frequencies, coins and, if drawn evenly, on the order in
+which rows come (that of time, but for stragglers), and not on how rows are stored. ``draw="random"`` keeps the same
+rows in any order. The single buffer holds a row once and scans it for every window that overlaps; multiple buffers
+hold a copy for each.
 
 **Queries.** ``by_group=False`` is the scalar aggregate: all rows are one group, and with an ``accuracy`` the
 sample's mean and variance say how many are kept instead of ``keep_ratio``.
@@ -45,12 +48,13 @@ from spillway.core.groups.assign import Session, require_window
 from spillway.core.groups.buffers import Buffering, MultipleBuffers, SingleBuffer, Work
 from spillway.core.groups.checks import require_ratio
 from spillway.core.groups.concepts import Frequencies, Moments
+from spillway.core.groups.draw import Draw
 from spillway.core.groups.opened import Opened, OpenWindows, Row
 from spillway.core.groups.pilot import PILOT
-from spillway.core.groups.rates import RULES, Rule
+from spillway.core.groups.rates import Rule
 from spillway.core.groups.reservoir import ReservoirConfig
 from spillway.core.groups.scalar import Accuracy, accuracy_of
-from spillway.core.groups.shedding import ConceptShedder, Kept, Shed, shed_uniformly
+from spillway.core.groups.shedding import ConceptShedder, Kept, Shed, keep_all, shed_uniformly
 from spillway.core.groups.spread import Spread, SpreadConfig
 from spillway.core.windows import Window
 from spillway.errors import invalid, unknown
@@ -75,21 +79,29 @@ class OperatorConfig:
     sample_rows: int = 1000
     at_least: int = 1
     exceed: bool = True
+    draw: Draw = "even"
     salt: int = 0
 
     def __post_init__(self) -> None:
         require_window(self.window, counted=self.counted)
         require_ratio("keep_ratio", self.keep_ratio)
-        choices = (("shedder", get_args(Shedder)), ("buffering", get_args(Buffering)), ("rule", RULES))
-        for name, allowed in choices:
-            if getattr(self, name) not in allowed:
-                raise unknown(name, getattr(self, name), allowed)
+        for name, choices in (("shedder", Shedder), ("buffering", Buffering), ("rule", Rule), ("draw", Draw)):
+            if getattr(self, name) not in get_args(choices):
+                raise unknown(name, getattr(self, name), get_args(choices))
         if self.accuracy is not None:
             accuracy_of(self.accuracy)
             if self.by_group:
                 hint = "pass by_group=False for a scalar aggregate"
                 raise invalid("accuracy", self.accuracy, "None for a grouped one", hint=hint)
         ReservoirConfig(self.sample_rows)
+
+    @property
+    def sample(self) -> ReservoirConfig | None:
+        """The sample of an open window, where one is read before rows are shed."""
+        piloting = self.pilot and self.by_group and self.rule == "variance"
+        if self.shedder != "concept" or not (piloting or self.accuracy is not None):
+            return None
+        return ReservoirConfig(self.sample_rows, mix(self.salt, PILOT))
 
     def build(self, state: Mapping[str, Any] | None = None) -> WindowOperator:
         """Return the operator at its beginning, or as it was when a snapshot was made."""
@@ -98,12 +110,15 @@ class OperatorConfig:
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """A window that was due: its bounds, how many rows came, its concept, and what is left in the order of time."""
+    """A window that was due: its bounds, how many rows came, and what is left in the order of time.
+
+    Only concept-driven shedding knows the window's ``concept``.
+    """
 
     start: float
     end: float
     arrived: int
-    concept: Frequencies | Moments
+    concept: Frequencies | Moments | None
     kept: tuple[Kept, ...]
     reason: str
 
@@ -117,8 +132,7 @@ class WindowOperator:
     def __init__(self, config: OperatorConfig, state: Mapping[str, Any] | None = None) -> None:
         self.config = config
         self.work = Work()
-        sample = ReservoirConfig(config.sample_rows, mix(config.salt, PILOT))
-        self._windows = OpenWindows(config.window, sample, counted=config.counted)
+        self._windows = OpenWindows(config.window, config.sample, counted=config.counted)
         spread = SpreadConfig().build()
         buffer: list[Row] = []
         if state is not None:
@@ -132,6 +146,7 @@ class WindowOperator:
             at_least=config.at_least,
             exceed=config.exceed,
             pilot=config.pilot,
+            draw=config.draw,
             salt=config.salt,
             spread=spread,
             hashes={},
@@ -170,7 +185,7 @@ class WindowOperator:
                 "number": window.number,
                 "start": window.start,
                 "end": window.end,
-                "sample": window.sample.snapshot(),
+                "sample": None if window.sample is None else window.sample.snapshot(),
                 "frequencies": [[group, count] for group, count in window.frequencies.items()],
                 "rows": [list(row) for row in window.rows],
             }
@@ -192,13 +207,13 @@ class WindowOperator:
         kept = tuple(sorted(found.kept, key=lambda row: (row.time, row.key)))
         self.work.windows += 1
         self.work.kept += len(kept)
-        arrived = sum(window.frequencies.values())
-        return Fired(window.start, window.end, arrived, found.concept, kept, found.reason)
+        return Fired(window.start, window.end, found.arrived, found.concept, kept, found.reason)
 
     def _shed(self, window: Opened, rows: Iterable[Row]) -> Shed:
-        if self.config.shedder != "concept":
-            ratio = self.config.keep_ratio if self.config.shedder == "uniform" else 1.0
-            return shed_uniformly(window, rows, ratio)
+        if self.config.shedder == "none":
+            return keep_all(rows)
+        if self.config.shedder == "uniform":
+            return shed_uniformly(window, rows, self.config.keep_ratio)
         if not self.config.incremental:
             rows = list(rows)
             for row in rows:
@@ -212,8 +227,9 @@ class WindowOperator:
                 raise invalid(f"state.{name}", state.get(name), repr(value), hint="start without a state")
         self._windows.watermark = -math.inf if state["watermark"] is None else state["watermark"]
         for found in state["windows"]:
-            sample = dict(found["sample"])
-            sample["items"] = [[at, (_group(group), value)] for at, (group, value) in sample["items"]]
+            sample = None if found["sample"] is None else dict(found["sample"])
+            if sample is not None:
+                sample["items"] = [[at, (_group(group), value)] for at, (group, value) in sample["items"]]
             window = self._windows.new(found["number"], found["start"], found["end"], sample)
             window.frequencies = {_group(group): count for group, count in found["frequencies"]}
             window.rows = [_row(row) for row in found["rows"]]

@@ -1,0 +1,120 @@
+"""Rows drawn evenly over time: exact numbers, each row as likely, better where neighbours are alike, intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from spillway.core.groups import Sampled, draws, estimate, evenly, shed
+from spillway.core.groups.even import places_along
+from spillway.core.groups.intervals import mean, total
+from spillway.core.groups.scan import gaps_between
+from spillway.errors import SpillwayError
+
+
+def steps(rows: int = 1000, groups: int = 4) -> pa.Table:
+    """Each group's values stand still for 25 of its rows, and then jump."""
+    chosen = np.random.default_rng(3)
+    n = np.arange(rows)
+    levels = chosen.normal(10.0, 3.0, (groups, rows // 25 + 1))
+    return pa.table({"id": n, "ts": n, "g": n % groups, "v": levels[n % groups, n // groups // 25]})
+
+
+def test_one_row_of_each_part() -> None:
+    codes = np.zeros(100, dtype=np.int64)
+    order = draws(pa.table({"n": range(100)}), None, salt=1)
+    for n in (2, 7, 10, 50, 99, 100):
+        kept, weights = evenly(codes, order, sizes=np.array([100]), rows=np.array([n]))
+        gaps = np.diff(np.append(kept, kept[0] + 100))  # around the ring
+        assert len(set(kept.tolist())) == n
+        assert gaps.max() < 2 * -(-100 // n)
+        assert weights.tolist() == pytest.approx([100 / n] * n)
+
+
+def test_every_row_is_as_likely() -> None:
+    codes, sizes, rows = np.array([0] * 7 + [1] * 5), np.array([7, 5]), np.array([3, 2])
+    found = np.zeros(12)
+    for salt in range(3000):
+        kept, _ = evenly(codes, draws(pa.table({"n": range(12)}), None, salt=salt), sizes=sizes, rows=rows)
+        found[kept] += 1
+    assert found / 3000 == pytest.approx(np.array([3 / 7] * 7 + [2 / 5] * 5), abs=4 * np.sqrt(0.25 / 3000))
+
+
+def test_a_single_row_is_that_of_a_random_draw_and_none_is_none() -> None:
+    table = steps(200)
+    for keep_ratio, exceed in ((0.02, True), (0.01, False)):
+        options: dict[str, Any] = {"by": "g", "keep_ratio": keep_ratio, "exceed": exceed, "salt": 5}
+        assert shed(table, **options, along="ts").equals(shed(table, **options))
+    assert gaps_between(3, N=9, n=0) == [9]
+
+
+def test_the_order_of_the_table_does_not_matter_and_ties_go_by_hash() -> None:
+    table = steps().set_column(1, "ts", pa.array(np.arange(1000) // 300))
+    shuffled = table.take(pa.array(np.random.default_rng(0).permutation(1000)))
+    kept = [shed(each, by="g", keep_ratio=0.1, along="ts") for each in (table, shuffled)]
+    assert set(kept[0]["id"].to_pylist()) == set(kept[1]["id"].to_pylist())
+    assert kept[0]["id"].to_pylist() == sorted(kept[0]["id"].to_pylist()), "in the order of the table"
+
+
+def errors(table: pa.Table, salts: range, **options: Any) -> np.ndarray:
+    truth = np.bincount(table["g"].to_numpy(), table["v"].to_numpy()) / np.bincount(table["g"].to_numpy())
+    found = []
+    for salt in salts:
+        kept = shed(table, by="g", keep_ratio=0.06, rule="equal", salt=salt, **options)
+        rows = np.bincount(kept["g"].to_numpy())
+        found.append(np.bincount(kept["g"].to_numpy(), kept["v"].to_numpy()) / rows / truth - 1.0)
+    return np.array(found)
+
+
+def test_errors_are_smaller_where_neighbours_are_alike_and_the_same_where_not() -> None:
+    table = steps()
+    assert errors(table, range(60), along="ts").std() < 0.75 * errors(table, range(60)).std()
+    mixed = table.set_column(3, "v", table["v"].take(pa.array(np.random.default_rng(1).permutation(1000))))
+    assert errors(mixed, range(60), along="ts").std() == pytest.approx(
+        errors(mixed, range(60)).std(), rel=0.15
+    )
+
+
+def test_the_variance_goes_by_successive_differences() -> None:
+    values, weights = np.array([1.0, 2.0, 4.0, 5.0]), np.full(4, 10.0)
+    even = Sampled(np.zeros(4, dtype=np.int64), weights, 1, design="even")
+    half = 3.182446 * np.sqrt((1 + 4 + 1) / 2 / 3 * (1 / 4 - 1 / 40))
+    found = mean(even, values)
+    assert (found.value[0], found.high[0] - 3.0) == pytest.approx((3.0, half), rel=1e-5)
+    assert total(even, values).high[0] - 120.0 == pytest.approx(40 * half, rel=1e-5)
+    gap = mean(even, np.array([1.0, np.nan, 4.0, 5.0]))
+    assert gap.high[0] - gap.value[0] == pytest.approx(
+        4.302653 * np.sqrt((9 + 1) / 2 / 2 * (1 / 3 - 1 / 30)), rel=1e-5
+    )
+    two = Sampled(np.array([0, 1, 0, 1]), weights, 2, design="even")
+    apart = Sampled(np.array([0, 1, 0, 1]), weights, 2)
+    assert mean(two, values).high == pytest.approx(mean(apart, values).high), "two rows differ once"
+
+
+def test_intervals_hold_the_truth_in_95_of_100_samples_or_more_and_are_narrower() -> None:
+    table = steps(4000)
+    truth = np.bincount(table["g"].to_numpy(), table["v"].to_numpy()) / 1000
+    held, widths = [], []
+    for salt in range(100):
+        kept = shed(table, by="g", keep_ratio=0.02, rule="equal", salt=salt, along="ts")
+        found = [estimate(kept, by="g", value="v", **how) for how in ({"along": "ts"}, {})]
+        low, high = (found[0][name].to_numpy() for name in ("low", "high"))
+        at = found[0]["g"].to_numpy()
+        held += ((low <= truth[at]) & (truth[at] <= high)).tolist()
+        widths.append([(each["high"].to_numpy() - each["low"].to_numpy()).mean() for each in found])
+    assert np.mean(held) > 0.93
+    assert np.mean(widths, axis=0)[0] < 0.95 * np.mean(widths, axis=0)[1], "narrower than if drawn at random"
+
+
+@pytest.mark.parametrize(
+    ("along", "said"), [("t", "did you mean 'ts'"), ("name", "expected times or numbers")]
+)
+def test_wrong_columns_are_told(along: str, said: str) -> None:
+    table = steps(50).append_column("name", pa.array(["x"] * 50))
+    with pytest.raises(SpillwayError, match=said):
+        shed(table, by="g", keep_ratio=0.5, along=along)
+    with pytest.raises(SpillwayError, match=said):
+        places_along(along, table)
