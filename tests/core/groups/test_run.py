@@ -182,6 +182,23 @@ def test_the_window_operator_keeps_the_same_rows(window: Any, rule: Any, draw: A
     assert {(row["start"], row["route"]): row["value"] for row in found.to_pylist()} == pytest.approx(means)
 
 
+@pytest.mark.parametrize("buffering", ["single", "multiple"])
+@pytest.mark.parametrize("window", [sliding(200, 70), tumbling(150)], ids=repr)
+def test_the_window_operator_keeps_the_same_rows_of_count_windows(window: Any, buffering: Any) -> None:
+    """The last windows are not full, and neither of the two answers them."""
+    table = rides()
+    config = OperatorConfig(window=window, counted=True, keep_ratio=0.1, pilot=False, buffering=buffering)
+    operator = config.build()
+    means: dict[Any, float] = {}
+    for row, key in zip(table.to_pylist(), draws(table, None, salt=0).tolist(), strict=True):
+        for fired in operator.arrive(group=row["route"], value=row["fare"], key=key):
+            for group in fired.concept.counts:  # type: ignore[union-attr]
+                kept = [each.value for each in fired.kept if each.group == group]
+                means[fired.start, group] = float(np.mean(kept))
+    found = run(table, **{**OPTIONS, "time": None, "window": window}, keep_ratio=0.1)
+    assert {(row["start"], row["route"]): row["value"] for row in found.to_pylist()} == pytest.approx(means)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

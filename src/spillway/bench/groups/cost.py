@@ -4,8 +4,12 @@ Here in the core's window operator, one row at a time in Python, with both desig
 between the methods, and medians are taken window by window, so that a machine that is busy for a while weighs on all
 alike.
 
-``shed_cost.cod_over_uniform`` compares all that the operator does for a row, on arrival and at watermarks, without
-the query: on arrival is where concept-driven shedding keeps its frequencies and its sample.
+``shed_cost.cod_over_uniform`` compares all that the operator does for a row, on arrival and at watermarks, until the
+rows that stay are there: the query is left out. Each method does its own work and no more, and both keep 3 % of the
+rows. Uniform flips a coin for each row of each window at the watermark, as the paper's does, and counts no groups.
+Cod counts each row's group for each window on arrival; at the watermark it divides the budget, counts up to the rows
+that it has chosen instead of flipping coins, and learns from what it keeps. So it saves at the watermark, when the
+result is waited for, what it spends before: as in the paper, and for the same reason (Section VII-C2).
 """
 
 from __future__ import annotations
