@@ -154,33 +154,36 @@ def test_errors_at_the_call(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_the_inputs_of_a_join_keep_what_can_match(spark: SparkSession, tmp_path: Path) -> None:
     """Twenty keys on each side, five of them on both: three rows in ten find far more than 0.3² of the results."""
+    near, late, last = (
+        PER_S // 20,
+        2 * PER_BATCH,
+        4 * PER_BATCH,
+    )  # rows within 50 ms, and those of batches 2 and 3
 
     def side(shift: int) -> DataFrame:
         key = (F.col("id") % 20 + shift).alias("k")
-        rows = rides(spark).select(
+        rows = rides(spark, last // PER_S).select(
             key, F.col("id").alias(f"id{shift}"), F.col("timestamp").alias(f"at{shift}")
         )
         return rows.withWatermark(f"at{shift}", "1 second")
 
-    def joined(left: DataFrame, right: DataFrame) -> DataFrame:
-        near = F.expr("at15 between at0 - interval 50 milliseconds and at0 + interval 50 milliseconds")
-        return left.join(right.withColumnRenamed("k", "k15"), (F.col("k") == F.col("k15")) & near)
-
-    everything = run(joined(side(0), side(15)), tmp_path / "exact")
-    exact_pairs = Counter({batch: len(rows) for batch, rows in everything.items()})
-    with Spillway("j", 2.0, tmp_path / "kept", controller=keeping(0.3)) as shed:
+    with Spillway("j", 2.0, tmp_path, controller=keeping(0.3)) as shed:
         left = shed.groups(side(0), by="k", join="near", weight="w0")
-        right = shed.groups(side(15), by="k", join="near", weight="w15")
-        found = run(joined(left, right), tmp_path / "kept", shed)
+        right = shed.groups(side(15), by="k", join="near", weight="w15").withColumnRenamed("k", "k15")
+        close = F.expr("at15 between at0 - interval 50 milliseconds and at0 + interval 50 milliseconds")
+        found = run(left.join(right, (F.col("k") == F.col("k15")) & close), tmp_path, shed)
         assert shed.status().problems == ()
         with pytest.raises(SpillwayError, match="two inputs"):
             shed.groups(side(1), by="k", join="near")
-    late = range(3, BATCHES)
-    pairs = sum(len(found[b]) for b in late if b in found)
-    exact = sum(exact_pairs[b] for b in late)
-    assert pairs > 0.6 * exact, "uniform shedding would find 0.09 of them"
-    weighed = sum(row["w0"] * row["w15"] for b in late if b in found for row in found[b])
-    assert weighed == pytest.approx(exact, rel=0.2)
+    exact = sum(
+        a % 20 == b % 20 + 15 and max(a, b) >= late
+        for a in range(late - near, last)
+        for b in range(max(a - near, 0), min(a + near + 1, last))
+    )
+    pairs = [row for rows in found.values() for row in rows if max(row["id0"], row["id15"]) >= late]
+    assert all(row["k"] == row["k15"] and abs(row["id0"] - row["id15"]) <= near for row in pairs)
+    assert len(pairs) > 0.6 * exact, "uniform shedding would find 0.09 of them"
+    assert sum(row["w0"] * row["w15"] for row in pairs) == pytest.approx(exact, rel=0.2)
 
 
 def test_windows_by_event_time_in_one_batch(spark: SparkSession, tmp_path: Path) -> None:
