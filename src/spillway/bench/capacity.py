@@ -21,6 +21,9 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from spillway.bench.drive import Query, Recorder, source, workload
+from spillway.core import control
+from spillway.core.control import Controller
+from spillway.durations import seconds
 from spillway.replay import Rates
 from spillway.spark import Spillway
 
@@ -92,11 +95,15 @@ def measure(
 
 @dataclass(frozen=True)
 class Saturation:
-    """A query that is given its rows in batches of a fixed size, one right after the other."""
+    """A query that is given its rows in batches of a fixed size, one right after the other.
+
+    With Spillway everything is kept, or the given share.
+    """
 
     spark: SparkSession
     folder: Path
     query: Query
+    keep_ratio: float = 1.0
 
     def warm_up(self, *, most_batches: int, batch_rows: int, with_spillway: bool) -> float:
         """Run the query until its batches get no faster, and return its rows per second without fixed time.
@@ -124,8 +131,15 @@ class Saturation:
         with ExitStack() as stack:
             shed = None
             if with_spillway:
-                shed = stack.enter_context(Spillway("idle", _LONG, checkpoint, arrival="timestamp"))
+                controller = "deadline" if self.keep_ratio == 1.0 else _fixed(self.keep_ratio)
+                shed = stack.enter_context(
+                    Spillway("idle", _LONG, checkpoint, controller=controller, arrival="timestamp")
+                )
             yield stack.enter_context(Recorder(self.spark, self.query(events, shed), checkpoint))
+
+
+def _fixed(keep_ratio: float) -> Controller:
+    return control.make("fixed", target_delay_s=seconds("_LONG", _LONG), keep_ratio=keep_ratio)
 
 
 def _seconds_per_batch(recorder: Recorder, batches: int) -> list[float]:

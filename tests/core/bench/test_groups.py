@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spillway.bench import Request
+from spillway.bench.groups import on_spark as spark
 from spillway.bench.groups import suite
 from spillway.bench.groups.accuracy import compared, figure_9
 from spillway.bench.groups.compare import Coverage, Outcome, by_rule, side_by_side, uniform_at
@@ -25,6 +26,11 @@ from spillway.bench.groups.windows import Limits, windows_of
 from spillway.errors import SpillwayError
 from spillway.replay.recorded import DataSet, in_order
 from spillway.replay.rides import rides
+
+MEASURED = {
+    name: spark.Latency(rows=1_000, plain_s=(0.5, *[plain] * 19), cod_s=(9.0, *[1.0] * 39))
+    for name, plain in (("parsed", 3.0), ("bare", 0.5))
+}
 
 
 def stream(times_s, groups, values, *, window_s=60.0, slide_s=30.0, name="made", **options):
@@ -284,6 +290,8 @@ def test_the_whole_suite_in_small(tmp_path, monkeypatch):
         suite.QUICK, limits=Limits(windows=4, least_windows=2, least_answers=2), timed_rows=1_500, repeats=1
     )
     monkeypatch.setattr(suite, "QUICK", tiny)
+    monkeypatch.setattr(suite, "check_java", lambda: None)
+    monkeypatch.setattr(suite.spark, "measure", lambda *_: MEASURED)
     told = []
     results = suite.run(Request(quick=True, out=tmp_path / "plots", tell=lambda *what: told.append(what)))
     names = {"error.uniform_over_cod", "error.oasrs_over_cod", "missing_groups.cod"}
@@ -292,11 +300,14 @@ def test_the_whole_suite_in_small(tmp_path, monkeypatch):
         *(f"{name}.{data}" for name in names for data in ("packets", "debs")),
         "accuracy_met.packets",
         "shed_cost.cod_over_uniform",
+        "p95_latency.plain_over_cod",
+        "p95_latency.plain_over_cod.bare",
     }
+    assert results.metrics["p95_latency.plain_over_cod"] == pytest.approx(3.0)
     assert 0.3 < results.metrics["error.uniform_over_cod.packets"] < 3.0, "alike but for chance"
     assert results.metrics["error.uniform_over_cod.debs"] > 1.0
     assert results.metrics["missing_groups.cod.debs"] == 0.0
-    assert set(results.figures) == {"2", "7", "8", "9", "10"}
+    assert set(results.figures) == {"2", "7", "8", "9", "10", "spark"}
     assert set(results.config["unusable_files"]) == {
         *("google_class", "google_user", "flights", "flights_delay", "taxi", "taxi_route")
     }
@@ -305,6 +316,20 @@ def test_the_whole_suite_in_small(tmp_path, monkeypatch):
     assert (tmp_path / "plots" / "groups-7-workers.svg").exists()
     assert told[-1][1] == told[-1][2]
     assert [step for _, step, _ in told[1:]] == sorted(step for _, step, _ in told[1:])
+
+
+def test_a_window_on_spark_is_judged_by_its_95th_percentile():
+    slow = replace(MEASURED["parsed"], cod_s=(*MEASURED["parsed"].cod_s[:-2], 3.0, 3.0))
+    assert spark.figure_of(spark.FULL, MEASURED).holds
+    assert not spark.figure_of(spark.FULL, {**MEASURED, "parsed": slow}).holds
+
+
+def test_without_java_the_rest_is_run(monkeypatch):
+    def none():
+        raise SpillwayError("there is no java.")
+
+    monkeypatch.setattr(suite, "check_java", none)
+    assert suite.on_spark(Request(quick=True), 1, 2) == "absent: there is no java."
 
 
 def test_data_that_is_absent_is_told(tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ metric                                          meaning
 ``coverage95.NAME``                             share of the 95 % intervals that contain the truth, over all groups
 ``processed.cod.NAME``                          share of the rows that all methods processed, 0.02 or a row a group
 ``accuracy_met.packets``                        share of windows within "1 % at 95 %" by the scalar rule
+``p95_latency.plain_over_cod``                  95th percentile of the time of a window on Spark, 97 % shed
 ``shed_cost.cod_over_uniform``                  time of the window operator for a row, on ``debs``, both designs
 =============================================== ==================================================================
 
@@ -26,6 +27,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from spillway.bench.groups import on_spark as spark
 from spillway.bench.groups.accuracy import KEEP_RATIO, LIMIT, Compared, compared, figure_9
 from spillway.bench.groups.cost import (
     KEEP_RATIO_7,
@@ -42,6 +44,7 @@ from spillway.bench.groups.scalar_rule import ACCURACIES, Met, met
 from spillway.bench.groups.volume import MORE_SHARES, PAPER_SHARES, Volume, figure_10, volume
 from spillway.bench.groups.windows import Limits, Stream, windows_of
 from spillway.bench.results import Figure, Results, commit_id
+from spillway.bench.session import check_java
 from spillway.bench.suites import Request
 from spillway.errors import SpillwayError
 from spillway.replay.loaders import data_dir
@@ -114,7 +117,14 @@ def run(request: Request) -> Results:
         *(f"errors on {name}" for name in names),
         *(f"data for the same error on {name}" for name in names),
     ]
-    steps += ["errors on " + LIMIT, "accuracy rule", "window times by workers", "window times", "figures"]
+    steps += [
+        "errors on " + LIMIT,
+        "accuracy rule",
+        "window times by workers",
+        "window times",
+        "figures",
+        "Spark",
+    ]
 
     def tell(step: str) -> None:
         request.tell(step, steps.index(step), len(steps))
@@ -151,12 +161,21 @@ def run(request: Request) -> Results:
         "9": figure_9(errors, limit, accuracies, request.out),
         "10": figure_10(volumes, request.out),
     }
+    latency = on_spark(request, len(steps) - 1, len(steps))
+    if not isinstance(latency, str):
+        figures["spark"] = spark.figure_of(spark.QUICK if request.quick else spark.FULL, latency)
     request.tell("done", len(steps), len(steps))
     return Results(
         suite="groups",
-        metrics=metrics(errors, volumes, accuracies, costs["debs"]),
+        metrics={
+            **metrics(errors, volumes, accuracies, costs["debs"]),
+            **({} if isinstance(latency, str) else spark.metrics(latency)),
+        },
         figures=figures,
-        config=_config(request.quick, plan, streams, absent),
+        config={
+            **_config(request.quick, plan, streams, absent),
+            "spark": latency if isinstance(latency, str) else "measured",
+        },
         commit=commit_id(),
         seconds=time.perf_counter() - start,
     )
@@ -224,6 +243,16 @@ def metrics(
         found["accuracy_met.packets"] = each_met.share
     found["shed_cost.cod_over_uniform"] = cost.cod_over_uniform
     return found
+
+
+def on_spark(request: Request, done: int, total: int) -> dict[str, spark.Latency] | str:
+    """Time windows on real Spark, or say why that cannot be."""
+    try:
+        check_java()
+    except SpillwayError as error:
+        return f"absent: {error}"
+    plan = spark.QUICK if request.quick else spark.FULL
+    return spark.measure(plan, lambda what: request.tell(what, done, total))
 
 
 def _scaled(data: dict[str, DataSet]) -> str:
