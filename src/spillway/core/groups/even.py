@@ -35,12 +35,13 @@ u_g, v_k   the turn of the ring, and the place in a part
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spillway.core.groups.draw import mixed
 from spillway.core.groups.strata import Floats, Ints
-from spillway.core.groups.stratified import stratified, weights_of
+from spillway.core.groups.stratified import weights_of
 from spillway.errors import SpillwayError, unknown
 
 
@@ -68,9 +69,15 @@ def evenly(
     part, end = k * N // n, (k + 1) * N // n
     u, v = _below(mixed(hashed, 0), N), _below(mixed(hashed, k + 1), end - part)
     spread = by_group[first[group] + (u + part + v) % N]
-    alone, _ = stratified(codes, order, sizes=sizes, rows=(rows == 1).astype(np.int64))
-    kept = np.sort(np.concatenate([spread, alone]))
+    kept = np.sort(np.concatenate([spread, _smallest(codes, order, rows == 1)]))
     return kept, weights_of(sizes, rows, chance)[codes[kept]]
+
+
+def _smallest(codes: Ints, order: Ints, groups: npt.NDArray[np.bool_]) -> Ints:
+    """Return the row with the smallest hash of each of some groups."""
+    at = np.flatnonzero(groups[codes])
+    at = at[np.lexsort((order[at], codes[at]))]
+    return at[np.diff(codes[at], prepend=-1) > 0]
 
 
 def _below(hashes: Ints, most: Ints) -> Ints:

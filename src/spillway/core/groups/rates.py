@@ -62,7 +62,7 @@ from spillway.errors import invalid, unknown
 Rule = Literal["proportional", "equal", "variance"]
 RULES: tuple[str, ...] = get_args(Rule)
 
-_STEPS = 80  # halvings of the price: beyond the precision of a float
+_STEPS = 80  # halvings of the price at most: beyond the precision of a float
 _HALF = np.linspace(0.0, 0.5, 4097)
 _CURVE = _HALF * np.cbrt(1.0 - _HALF)  # (x^(3/2) √(1 - x))^(2/3), almost x itself where x is small
 
@@ -193,6 +193,8 @@ def _met(at: Callable[[float], Floats], budget: int, *, high: float) -> tuple[Fl
         return at(high), at(high)
     for _ in range(_STEPS):
         middle = (low + high) / 2.0
+        if not low < middle < high:
+            break
         low, high = (middle, high) if at(middle).sum() <= budget else (low, middle)
     return at(low), at(high)
 
