@@ -335,5 +335,6 @@ def test_the_core_loads_without_spark() -> None:
         "assert not loaded, loaded\n"
         "from spillway import Spillway, Status\n"
         "assert 'pyspark' in sys.modules\n"
+        "spillway.estimate.mean\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from spillway import Spillway, SpillwayError
 from spillway import estimate as est
 from spillway.core import control
+from spillway.core.groups import Sampled, intervals
 from spillway.core.groups.student import t_quantile
 from spillway.replay import Rates, stream
 from spillway.spark.tuples import WEIGHT_MARK
@@ -209,6 +210,16 @@ def test_values_and_intervals_are_those_of_the_oracle(spark: SparkSession) -> No
         for whole in ("whole", "one whole row"):
             assert found[whole][kind]["low"] == found[whole][kind]["value"] == found[whole][kind]["high"]
     assert found["whole"]["mean_y"]["value"] == pytest.approx(found["whole"]["plain"], rel=1e-14)
+    # Where weights are equal, these are the intervals of the core for rows that each had a coin.
+    equal, row = np.array(groups["equal weights"]), found["equal weights"]
+    core = Sampled(np.zeros(25, np.int64), equal[:, 2], groups=1, design="independent")
+    for kind, one in {
+        "count": intervals.count(core),
+        "mean_y": intervals.mean(core, equal[:, 0]),
+        "ratio_y_x": intervals.ratio(core, equal[:, 0], equal[:, 1]),
+        "p50_y": intervals.quantile(core, equal[:, 0], 0.5),
+    }.items():
+        assert close(row[kind], (one.value[0], one.low[0], one.high[0])), kind
     same = found["all the same"]["mean_y"]
     assert same["high"] - same["low"] < 1e-5
 

@@ -3,11 +3,11 @@
 The share F(y) of the rows up to y is a ratio, whose error is known. Its interval around q, turned back into values by
 the same sample, is the interval of the quantile. It needs no density and is as lopsided as the data.
 
-Ranks cannot be had from sums. The values and weights of a group are collected, sorted and walked through: for the
-value and G, the share of the variance that lies below it; then, that known, for both ends. Exact, whatever the
-weights; a group takes some 100 bytes a kept row, in the state of a streaming query as well. (Spark's ``percentile``
-takes whole frequencies, and its ranks must be constants. A grid of ranks by it took seven to ten times as long as
-this, unless one large group had few distinct values.)
+Ranks cannot be had from sums. The values and weights of a group are collected, sorted and walked through twice: for
+the value and G, the share of the variance that lies below it; then, that known, for both ends. Rows of equal value
+go by their weights, so that the order in which they came has no say. Exact, whatever the weights; a group holds its
+kept rows, in the state of a streaming query as well. (Spark's own ``percentile`` takes whole frequencies, and its
+ranks must be constants.)
 """
 
 from __future__ import annotations
