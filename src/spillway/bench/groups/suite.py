@@ -76,6 +76,10 @@ class Plan:
         answers = sum(len(window.groups) for window in stream.windows)
         return range(min(max(self.salts, -(-self.answers // answers)), self.most_salts))
 
+    def curve_salts_of(self, stream: Stream) -> range:
+        """Return the salts for curves and for other rules: a quarter of them, as these have many points."""
+        return range(max(self.curve_salts, len(self.salts_of(stream)) // 4))
+
 
 FULL = Plan(
     rides_s=10_800,
@@ -134,10 +138,12 @@ def run(request: Request) -> Results:
     volumes: dict[str, Volume] = {}
     for stream in streams:
         tell(f"errors on {stream.name}")
-        errors[stream.name] = compared(stream, salts=plan.salts_of(stream), rule_salts=curve_salts)
+        errors[stream.name] = compared(
+            stream, salts=plan.salts_of(stream), rule_salts=plan.curve_salts_of(stream)
+        )
     for stream in streams:
         tell(f"data for the same error on {stream.name}")
-        volumes[stream.name] = volume(stream, salts=curve_salts, more=plan.more_shares)
+        volumes[stream.name] = volume(stream, salts=plan.curve_salts_of(stream), more=plan.more_shares)
     tell("errors on " + LIMIT)
     limit = (
         compared(limit_stream, salts=curve_salts, rule_salts=curve_salts)
@@ -210,7 +216,7 @@ def cut(data: dict[str, DataSet], plan: Plan, absent: dict[str, str]) -> tuple[l
 def workers(data: dict[str, DataSet], plan: Plan) -> dict[int, Cost]:
     """Time windows with one worker and with several."""
     given = feed(data[_scaled(data)], rows=plan.timed_rows, windows=plan.timed_windows)
-    repeats = max(1, plan.repeats // 2)
+    repeats = max(3, plan.repeats)  # a median that one busy moment cannot move
     return {
         n: alternating(given, keep_ratio=KEEP_RATIO_7, repeats=repeats, workers=n, designs=["single"])
         for n in WORKERS
