@@ -1,7 +1,8 @@
-"""A query that kills itself, and all of its Spark, at a chosen point of a batch's life.
+"""Queries that kill themselves, and all of their Spark, at a chosen point of a batch's life.
 
-Run as ``python -m tests.spark.crashing WHAT CHECKPOINT OUT POINT BATCH KEEP``, where WHAT is shed: "tuples" or
-"windows". With the point "never" it runs to its end.
+Run as ``python -m tests.spark.crashing FOLDER WHAT POINT BATCH KEEP``: a query that sheds tuples and one that sheds
+windows run at once, and WHAT of them dies. With the point "never" both run to their end. Without a group of processes
+to kill, only the query dies, of an error in the same place.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ import sys
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
 
 from spillway import Spillway, sliding
 from spillway.core import control
@@ -35,31 +39,39 @@ POINTS = (
     "after the sink",
     "after the commit",
 )
+KINDS = ("tuples", "windows")
 ROWS = 8_000
 WINDOW, MAX_GAP = sliding("3 seconds", "1 second"), 3
 _PAST_US = int(PAST.timestamp()) * 1_000_000
 
 
-def die(group: int) -> None:
-    """Kill the driver and its JVM as a machine would that loses its power."""
-    os.killpg(group, signal.SIGKILL)
+@dataclass(frozen=True)
+class Death:
+    """Where to die."""
+
+    point: str = "never"
+    batch: int = -1
+    group: int = 0
+
+    def due(self, point: str, batch: int) -> None:
+        """Kill the driver and its JVM as a machine would that loses its power, if this is the place."""
+        if (point, batch) == (self.point, self.batch):
+            if self.group:
+                os.killpg(self.group, signal.SIGKILL)
+            raise RuntimeError("dead")
 
 
 @dataclass(frozen=True)
 class CrashingControlRow(ControlRow):
     """A control row whose task takes everything down before or after it has decided."""
 
-    point: str = "never"
-    batch: int = -1
-    group: int = 0
+    death: Death = Death()
 
     def decision_for(self, batch: int, query: str | None) -> tuple[BatchDecision | None, str]:
         """Decide, unless it is time to die."""
-        if batch == self.batch and self.point == "before the decision":
-            die(self.group)
+        self.death.due("before the decision", batch)
         found = super().decision_for(batch, query)
-        if batch == self.batch and self.point == "after the decision":
-            die(self.group)
+        self.death.due("after the decision", batch)
         return found
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -91,11 +103,34 @@ def totals(session: SparkSession, shed: Spillway) -> DataFrame:
     return found.agg(F.sum("id"), F.count("*")).withColumn("window", F.unix_micros("window.start"))
 
 
-def main(what: str, checkpoint: Path, out: Path, point: str, at: int, keep: float) -> None:
-    """Run the query, writing each batch to a file of its own for each attempt."""
-    dying = {"point": point, "batch": at, "group": os.getpgid(0)}
-    facade.ControlRow = lambda *where: CrashingControlRow(*where, **dying)  # type: ignore[assignment,misc]
-    windows.WindowRow = lambda *where, **of: CrashingWindowRow(*where, **of, **dying)  # type: ignore[assignment,misc]
+def begin(
+    session: SparkSession, what: str, folder: Path, keep: float, death: Death
+) -> tuple[StreamingQuery, Spillway]:
+    """Start a query that writes each batch to a file of its own for each attempt."""
+    (folder / "out").mkdir(parents=True, exist_ok=True)
+    checkpoint, out = folder / "checkpoint", folder / "out"
+    controller = control.make("fixed", target_delay_s=2.0, keep_ratio=keep)
+    shed = Spillway("crash", 2.0, checkpoint, controller=controller, arrival="timestamp")
+    rows = mock.patch.object(facade, "ControlRow", partial(CrashingControlRow, death=death))
+    of_windows = mock.patch.object(windows, "WindowRow", partial(CrashingWindowRow, death=death))
+    with rows, of_windows:
+        frame = {"tuples": tuples, "windows": totals}[what](session, shed)
+
+    def write(frame: DataFrame, batch: int) -> None:
+        assert shed.wait_for_batch(batch - 1)
+        rows = sorted(tuple(row) for row in frame.collect())
+        death.due("before the sink", batch)
+        death.due("after the commit", batch - 1)
+        temporary = out / f".{uuid.uuid4().hex}"
+        temporary.write_text(json.dumps(rows))
+        temporary.rename(out / f"{batch}.{uuid.uuid4().hex}.json")
+        death.due("after the sink", batch)
+
+    return start(frame, checkpoint, write), shed
+
+
+def main(folder: Path, what: str, death: Death, keep: float) -> None:
+    """Run both queries."""
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
@@ -106,25 +141,14 @@ def main(what: str, checkpoint: Path, out: Path, point: str, at: int, keep: floa
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
-    controller = control.make("fixed", target_delay_s=2.0, keep_ratio=keep)
-    shed = Spillway("crash", 2.0, checkpoint, controller=controller, arrival="timestamp")
-
-    def write(frame: DataFrame, batch: int) -> None:
-        assert shed.wait_for_batch(batch - 1)
-        rows = sorted(tuple(row) for row in frame.collect())
-        if (point, at) == ("before the sink", batch) or (point, at) == ("after the commit", batch - 1):
-            die(dying["group"])
-        temporary = out / f".{uuid.uuid4().hex}"
-        temporary.write_text(json.dumps(rows))
-        temporary.rename(out / f"{batch}.{uuid.uuid4().hex}.json")
-        if (point, at) == ("after the sink", batch):
-            die(dying["group"])
-
-    query = start({"tuples": tuples, "windows": totals}[what](session, shed), checkpoint, write)
-    assert query.awaitTermination(PATIENCE_S)
-    shed.close()
+    deaths = {each: death if each == what else Death() for each in KINDS}
+    begun = [begin(session, each, folder / each, keep, deaths[each]) for each in KINDS]
+    for query, shed in begun:
+        assert query.awaitTermination(PATIENCE_S)
+        shed.close()
     session.stop()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4], int(sys.argv[5]), float(sys.argv[6]))
+    where, what, point, at, keep = sys.argv[1:]
+    main(Path(where), what, Death(point, int(at), os.getpgid(0)), float(keep))

@@ -1,4 +1,7 @@
-"""A real ``kill -9`` at each point of a batch's life: what is replayed is what was told the first time."""
+"""A query that dies at each point of a batch's life: what is replayed is what was told the first time.
+
+In most places the query dies of an error, and twice all of its Spark of a ``kill -9``. What is on disk is the same.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,25 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 
-from tests.spark.crashing import MAX_GAP, POINTS, ROWS, WINDOW, moment
-from tests.spark.orders import expected
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tests.spark import crashing
+from tests.spark.crashing import KINDS, MAX_GAP, POINTS, ROWS, WINDOW, Death, moment
+from tests.spark.orders import PATIENCE_S, expected
 from tests.spark.test_windows import decided
 
 ROOT = Path(__file__).resolve().parents[2]
 Delivery = list[tuple[float, ...]]
 
 
-def crash(what: str, folder: Path, point: str, batch: int, keep: float) -> int:
+def crash(folder: Path, what: str, point: str, batch: int, keep: float) -> int:
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
-    places = [str(folder / "checkpoint"), str(folder / "out")]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.spark.crashing", what, *places, point, str(batch), str(keep)],
+        [sys.executable, "-m", "tests.spark.crashing", str(folder), what, point, str(batch), str(keep)],
         cwd=folder,
         env=environment,
         start_new_session=True,
@@ -36,12 +42,8 @@ def crash(what: str, folder: Path, point: str, batch: int, keep: float) -> int:
     return done.returncode
 
 
-def survive(what: str, folder: Path, deaths: Iterable[tuple[str, int, float]]) -> dict[int, list[Delivery]]:
-    """Die once at each point and batch, keeping another share each time; return what each batch delivered."""
-    (folder / "out").mkdir()
-    for point, batch, keep in deaths:
-        assert crash(what, folder, point, batch, keep) == -signal.SIGKILL, point
-    assert crash(what, folder, "never", -1, 0.9) == 0
+def delivered(folder: Path) -> dict[int, list[Delivery]]:
+    """Return what each attempt at each batch has delivered."""
     attempts: defaultdict[int, list[Delivery]] = defaultdict(list)
     for file in (folder / "out").glob("*.json"):
         rows = [tuple(row) for row in json.loads(file.read_text())]
@@ -49,25 +51,22 @@ def survive(what: str, folder: Path, deaths: Iterable[tuple[str, int, float]]) -
     return attempts
 
 
-def test_each_batch_is_delivered_as_it_was_told_however_often_it_runs(tmp_path: Path) -> None:
-    deaths = zip(POINTS, range(1, 6), [0.2, 0.5, 0.3, 0.6, 0.4], strict=True)
-    attempts = survive("tuples", tmp_path, deaths)
+def check_tuples(folder: Path) -> dict[int, list[Delivery]]:
+    """Each batch is delivered as it was told, however often it runs."""
+    attempts = delivered(folder)
     assert sorted(attempts) == list(range(8)), "no batch is missing"
-    assert len(attempts[4]) == 2, "a batch that died after its sink was delivered twice"
     for batch, deliveries in attempts.items():
-        table = expected(tmp_path / "checkpoint", batch, utility="score", never="vip")
+        table = expected(folder / "checkpoint", batch, utility="score", never="vip")
         rows = sorted(zip(table["id"].to_pylist(), table["weight"].to_pylist(), strict=True))
-        for delivered in deliveries:
-            assert delivered == rows, f"batch {batch}"
-    shares = [len(attempts[batch][0]) / 1000 for batch in range(8)]
-    assert max(shares) - min(shares) > 0.3, "the controllers of the runs really differed"
+        for delivery in deliveries:
+            assert delivery == rows, f"batch {batch}"
+    return attempts
 
 
-def test_a_window_is_whole_or_missing_whatever_died_while_it_was_open(tmp_path: Path) -> None:
-    # the second death is in batch 4, before its sink
-    attempts = survive("windows", tmp_path, [("after the decision", 2, 0.2), ("after the commit", 3, 0.6)])
+def check_windows(folder: Path) -> None:
+    """A window is whole or missing, whatever died while it was open."""
+    attempts = delivered(folder)
     assert sorted(attempts) == list(range(9)), "no batch is missing, nor the one that closes the last windows"
-
     exact: defaultdict[int, list[int]] = defaultdict(list)
     latest = max(moment(order) for order in range(ROWS))
     for order in range(ROWS):
@@ -76,14 +75,45 @@ def test_a_window_is_whole_or_missing_whatever_died_while_it_was_open(tmp_path: 
                 break
             if begin + WINDOW.size <= latest - 2_000_000:
                 exact[begin].append(order)
-    delivered = [row for deliveries in attempts.values() for rows in deliveries for row in rows]
-    found = {begin: (total, number) for begin, total, number in delivered}
-    assert len(set(delivered)) == len(found), "no window comes twice with different values"
+    rows = [row for deliveries in attempts.values() for delivery in deliveries for row in delivery]
+    found = {begin: (total, number) for begin, total, number in rows}
+    assert len(set(rows)) == len(found), "no window comes twice with different values"
     assert found.items() <= {begin: (sum(ids), len(ids)) for begin, ids in exact.items()}.items()
     missing = "".join("." if begin in found else "x" for begin in sorted(exact))
     assert "x" in missing, "some windows were dropped"
     assert "x" * (MAX_GAP + 1) not in missing
-    told = decided(tmp_path / "checkpoint")
+    told = decided(folder / "checkpoint")
     assert {begin // WINDOW.slide for begin in exact if told[begin // WINDOW.slide]} == {
         begin // WINDOW.slide for begin in found
     }, "what was told is what came"
+
+
+def test_what_was_told_is_delivered_whatever_a_query_died_of(spark: SparkSession, tmp_path: Path) -> None:
+    """Both queries die once at each point, in batches 1 to 5, and keep another share each time."""
+    shares = [0.2, 0.5, 0.3, 0.6, 0.4]
+    for point, batch, keep in [*zip(POINTS, range(1, 6), shares, strict=True), ("never", -1, 0.9)]:
+        begun = [crashing.begin(spark, what, tmp_path / what, keep, Death(point, batch)) for what in KINDS]
+        for query, shed in begun:
+            if point == "never":
+                assert query.awaitTermination(PATIENCE_S)
+                shed.close()  # the dead do not
+            else:
+                with pytest.raises(PySparkException, match="dead"):
+                    query.awaitTermination(PATIENCE_S)
+    check_windows(tmp_path / "windows")
+    attempts = check_tuples(tmp_path / "tuples")
+    assert len(attempts[4]) == 2, "a batch that died after its sink was delivered twice"
+    kept = [len(deliveries[0]) / 1000 for deliveries in attempts.values()]
+    assert max(kept) - min(kept) > 0.3, "the controllers of the runs really differed"
+
+
+def test_what_was_told_is_delivered_after_kill_9(tmp_path: Path) -> None:
+    for what, point, batch, keep in [
+        ("tuples", "after the decision", 2, 0.6),
+        ("windows", "after the sink", 6, 0.2),  # which the first run is far from
+    ]:
+        assert crash(tmp_path, what, point, batch, keep) == -signal.SIGKILL, point
+    assert crash(tmp_path, "tuples", "never", -1, 0.9) == 0
+    check_tuples(tmp_path / "tuples")
+    check_windows(tmp_path / "windows")
+    assert len(delivered(tmp_path / "windows")[6]) == 2

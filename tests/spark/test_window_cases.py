@@ -7,13 +7,12 @@ Spark drops late rows to the same query without shedding.
 from __future__ import annotations
 
 import contextlib
-import datetime
+import shutil
 import statistics
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -27,38 +26,23 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from spillway import Spillway, SpillwayError, sliding, tumbling
 from spillway.core.control import Decision, Sample
 from spillway.core.windows import Window
-from tests.spark.orders import PAST, PATIENCE_S, orders, play
-from tests.spark.test_windows import Answer, check, decided, keeping, totals, windowed
-
-Clock = Callable[[Any], Any]  # the event time of an order in µs; takes and gives numbers or columns
-SECOND = 1_000_000
-NOW = int(PAST.timestamp()) * SECOND
-ROWS, PER_BATCH = 4_800, 960
-
-
-def micros(*when: int) -> int:
-    return int(datetime.datetime(*when, tzinfo=datetime.UTC).timestamp()) * SECOND
-
-
-def in_order(order: Any) -> Any:
-    """48 seconds of orders, 10 ms apart."""
-    return order * 10_000 + NOW
-
-
-def steady(order: Any) -> Any:
-    """The same, out of order by up to 1.5 s."""
-    return in_order(order) - order * 7_919 % 1_500 * 1_000
-
-
-def live(
-    spark: SparkSession, clock: Clock = steady, *, delay: str = "2 seconds", per_batch: int = PER_BATCH
-) -> DataFrame:
-    """Return the orders as a stream."""
-    return (
-        play(spark, ROWS, per_batch)
-        .withColumn("ts", F.timestamp_micros(clock(F.col("id"))))
-        .withWatermark("ts", delay)
-    )
+from spillway.spark.facade import Mode
+from spillway.spark.windows import _floor
+from tests.spark.orders import PATIENCE_S, orders, play
+from tests.spark.test_windows import Answer, check, decided, keeping, told, totals, windowed
+from tests.spark.window_rows import (
+    NOW,
+    PER_BATCH,
+    ROWS,
+    SECOND,
+    Clock,
+    brute,
+    in_order,
+    latest,
+    live,
+    micros,
+    steady,
+)
 
 
 def table(spark: SparkSession, clock: Clock = steady) -> DataFrame:
@@ -110,27 +94,6 @@ def run(df: DataFrame, checkpoint: Path, shed: Spillway | None = None, *, by: tu
     return answer((row for rows in each_batch(df, checkpoint, shed).values() for row in rows), by)
 
 
-def brute(
-    window: Window, clock: Clock = steady, *, until: int | None = None, of: Iterable[int] = range(ROWS)
-) -> Answer:
-    """Return sum and number of the orders in each window that has closed by the time ``until``."""
-    found: defaultdict[int, list[int]] = defaultdict(list)
-    for order in of:
-        at = clock(order)
-        last = at // window.slide * window.slide
-        for begin in range(last, at - window.size, -window.slide):
-            found[begin].append(order)
-    return {
-        (begin, begin + window.size): (sum(ids), len(ids))
-        for begin, ids in found.items()
-        if until is None or begin + window.size <= until
-    }
-
-
-def latest(clock: Clock = steady) -> int:
-    return max(clock(order) for order in range(ROWS))
-
-
 def longest_run(kept: dict[int, bool]) -> int:
     """Return how many windows in a row are dropped on the time line, whether they have rows or not."""
     bits = "".join("1" if kept[number] else "0" for number in sorted(kept))
@@ -158,15 +121,18 @@ def zone(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
     indirect=["zone"],
     ids=str,
 )
-def test_time_zones_and_changes_of_the_clock_do_not_matter(
+def test_time_zones_and_odd_names_do_not_matter(
     spark: SparkSession, tmp_path: Path, window: Window, begin: int, step: int
 ) -> None:
     def clock(order: Any) -> Any:
         return order * step + begin
 
+    odd = "event.`time"
+    rows = live(spark, clock, delay="1 minute").withColumnRenamed("ts", odd)
     with Spillway("w", 2.0, tmp_path, controller=keeping(0.4)) as shed:
-        rows = shed.windows(live(spark, clock, delay="1 minute"), window, time="ts", max_gap=3)
-        found = run(totals(rows), tmp_path, shed)
+        with pytest.raises(SpillwayError, match="rename"):
+            shed.windows(rows.withColumn("window", F.col("tier")), window, time=odd, max_gap=3)
+        found = run(totals(shed.windows(rows, window, time=odd, max_gap=3)), tmp_path, shed)
     check(brute(window, clock, until=latest(clock) - 60 * SECOND), found, 3)
 
 
@@ -190,6 +156,13 @@ def test_times_without_a_zone_are_refused(spark: SparkSession, tmp_path: Path) -
         _ = rows.withWatermark("ts", "2 seconds").schema
     with Spillway("w", 2.0, tmp_path) as shed, pytest.raises(SpillwayError, match="expected timestamp"):
         shed.windows(rows, tumbling("1 second"), time="ts", max_gap=3)
+
+
+def test_numbers_of_windows_are_exact_however_far_away(spark: SparkSession) -> None:
+    far, step = [2**60 + 1, -(2**60) - 1, 2**53 + 1, -1, 0, 8], 3
+    row = spark.range(1).select(*[_floor(F.lit(micros), step) for micros in far]).first()
+    assert row is not None
+    assert list(row) == [micros // step for micros in far]
 
 
 def test_silences(spark: SparkSession, tmp_path: Path) -> None:
@@ -220,7 +193,7 @@ def test_a_stream_that_begins_late_and_has_rows_without_a_time(spark: SparkSessi
 
 def test_windows_longer_than_the_whole_run(spark: SparkSession, tmp_path: Path) -> None:
     with Spillway("w", 2.0, tmp_path, controller=keeping(0.1)) as shed:
-        rows = shed.windows(live(spark, in_order), tumbling("1 hour"), time="ts", max_gap=3)
+        rows = shed.windows(live(spark, in_order, per_batch=1_920), tumbling("1 hour"), time="ts", max_gap=3)
         assert run(totals(rows), tmp_path, shed) == {}
         assert sum(shed.history()["dropped_rows"].to_pylist()) == 0, "the window that has begun is kept"
 
@@ -231,7 +204,7 @@ def test_windows_much_longer_than_a_batch(spark: SparkSession, tmp_path: Path) -
 
     window = sliding("90 seconds", "30 seconds")
     with Spillway("w", 2.0, tmp_path, controller=keeping(0.4)) as shed:
-        rows = live(spark, clock, per_batch=400)
+        rows = live(spark, clock, per_batch=480)
         found = run(totals(shed.windows(rows, window, time="ts", max_gap=2)), tmp_path, shed)
     check(brute(window, clock, until=latest(clock) - 2 * SECOND), found, 2)
 
@@ -254,9 +227,14 @@ def test_watermarks_without_delay_and_with_a_long_one(
 # Aggregates
 
 
+@F.pandas_udf(T.DoubleType())
+def median_of(lists: pd.Series) -> pd.Series:
+    return lists.map(lambda values: float(pd.Series(values).median()))
+
+
 def many_kinds(df: DataFrame) -> DataFrame:
     value = F.col("id") * 7_919 % 1_000
-    return df.groupBy("window").agg(
+    found = df.groupBy("window").agg(
         F.min(value),
         F.max(value),
         F.round(F.stddev(value), 6),
@@ -269,7 +247,9 @@ def many_kinds(df: DataFrame) -> DataFrame:
         F.bit_xor("id"),
         F.count_if(F.col("vip")),
         F.hll_sketch_estimate(F.hll_sketch_agg("tier")),
+        F.collect_list("id").alias("ids"),
     )
+    return found.withColumn("ids", median_of("ids"))
 
 
 def test_aggregates_of_many_kinds(spark: SparkSession, tmp_path: Path) -> None:
@@ -280,29 +260,13 @@ def test_aggregates_of_many_kinds(spark: SparkSession, tmp_path: Path) -> None:
     with Spillway("w", 2.0, tmp_path, controller=keeping(0.4)) as shed:
         found = run(many_kinds(shed.windows(live(spark), window, time="ts", max_gap=3)), tmp_path, shed)
     check(exact, found, 3)
-
-
-@F.pandas_udf(T.DoubleType())
-def median_of(lists: pd.Series) -> pd.Series:
-    return lists.map(lambda values: float(pd.Series(values).median()))
+    for (begin, end), value in found.items():
+        assert value[-1] == statistics.median(n for n in range(ROWS) if begin <= steady(n) < end)
 
 
 @F.pandas_udf(T.DoubleType())
 def median(values: pd.Series) -> float:
     return float(values.median())
-
-
-def test_lists_of_a_window_in_pandas(spark: SparkSession, tmp_path: Path) -> None:
-    window = tumbling("2 seconds")
-    with Spillway("w", 2.0, tmp_path, controller=keeping(0.4)) as shed:
-        rows = shed.windows(live(spark), window, time="ts", max_gap=3).groupBy("window")
-        lists = rows.agg(F.collect_list("id").alias("ids"))
-        found = run(lists.select("window", median_of("ids")), tmp_path, shed)
-    ids: defaultdict[int, list[int]] = defaultdict(list)
-    for order in range(ROWS):
-        ids[steady(order) // window.size * window.size].append(order)
-    exact = {key: (statistics.median(ids[key[0]]),) for key in brute(window, until=latest() - 2 * SECOND)}
-    check(exact, found, 3)
 
 
 def test_spark_has_no_aggregates_in_pandas_on_streams(spark: SparkSession, tmp_path: Path) -> None:
@@ -420,16 +384,6 @@ def test_update_mode_ends_with_the_exact_values(spark: SparkSession, tmp_path: P
     check(brute(window), found, 3)
 
 
-def test_odd_names_of_columns(spark: SparkSession, tmp_path: Path) -> None:
-    window = sliding("3 seconds", "1 second")
-    rows = live(spark).withColumnRenamed("ts", "event.`time")
-    with Spillway("w", 2.0, tmp_path, controller=keeping(0.4)) as shed:
-        with pytest.raises(SpillwayError, match="rename"):
-            shed.windows(rows.withColumn("window", F.col("tier")), window, time="event.`time", max_gap=3)
-        found = run(totals(shed.windows(rows, window, time="event.`time", max_gap=3)), tmp_path, shed)
-    check(brute(window, until=latest() - 2 * SECOND), found, 3)
-
-
 def test_two_arrangements_of_one_stream(spark: SparkSession, tmp_path: Path) -> None:
     rows = live(spark)
     gaps = {tumbling("1 second"): 3, sliding("4 seconds", "2 seconds"): 1}
@@ -493,74 +447,105 @@ def test_a_batch_that_runs_again_gives_the_same_windows(spark: SparkSession, tmp
     ids=str,
 )
 def test_one_row_from_the_far_future(spark: SparkSession, tmp_path: Path, window: Window, step: int) -> None:
-    def rows() -> DataFrame:
-        at = F.col("id") * step + NOW
-        return live(spark, lambda order: F.when(order == 2_500, micros(2100, 1, 1)).otherwise(at))
+    def clock(order: Any) -> Any:
+        at = order * step + NOW
+        return at if isinstance(order, int) else F.when(order == 2_500, micros(2100, 1, 1)).otherwise(at)
 
-    exact = run(totals(windowed(window)(rows())), tmp_path / "exact")  # Spark takes all rows after it as late
-    with Spillway("w", 2.0, tmp_path / "shed", controller=keeping(0.4)) as shed:
-        found = run(totals(shed.windows(rows(), window, time="ts", max_gap=3)), tmp_path / "shed", shed)
-    check(exact, found, 3)
-    files = (tmp_path / "shed" / "spillway" / "decisions").iterdir()
+    with Spillway("w", 2.0, tmp_path, controller=keeping(0.4)) as shed:
+        found = run(totals(shed.windows(live(spark, clock), window, time="ts", max_gap=3)), tmp_path, shed)
+    # it comes in the third batch; Spark closes all windows in the next, and takes what comes then as late
+    check(brute(window, clock, of=[order for order in range(4 * PER_BATCH) if order != 2_500]), found, 3)
+    files = (tmp_path / "spillway" / "decisions").iterdir()
     assert max(file.stat().st_size for file in files) < 1_000_000
 
 
-def in_two_runs(
-    spark: SparkSession,
-    checkpoint: Path,
-    gaps: tuple[int, int],
-    harm: Callable[[Path], object],
-    then: Literal["enforce", "observe"] = "enforce",
+# Restarts
+
+SIXES = sliding("6 seconds", "1 second")
+
+
+def go_on(
+    spark: SparkSession, checkpoint: Path, gap: int, *, last: int | None = None, mode: Mode = "enforce"
 ) -> Answer:
-    """Run with one max_gap until batch 5 has been decided on, do harm to the folder, go on with another."""
-    window = sliding("6 seconds", "1 second")
+    """Run up to batch ``last``, or to the end; the batch after it has been decided on and is not delivered."""
     found: Answer = {}
-    for gap, last, mode in ((gaps[0], 5, "enforce"), (gaps[1], None, then)):
-        with Spillway("w", 2.0, checkpoint, controller=keeping(0.1), mode=mode) as shed:  # type: ignore[arg-type]
-            rows = totals(shed.windows(live(spark, per_batch=400), window, time="ts", max_gap=gap))
+    with Spillway("w", 2.0, checkpoint, controller=keeping(0.1), mode=mode) as shed:
+        rows = totals(shed.windows(live(spark, per_batch=480), SIXES, time="ts", max_gap=gap))
 
-            def each(frame: DataFrame, batch: int, last: int | None = last, shed: Spillway = shed) -> None:
-                assert shed.wait_for_batch(batch - 1)
-                if last is not None and batch > last:
-                    raise RuntimeError("enough")
-                found.update(answer(in_micros(frame).collect()))
+        def each(frame: DataFrame, batch: int) -> None:
+            assert shed.wait_for_batch(batch - 1)
+            if last is not None and batch > last:
+                raise RuntimeError("enough")
+            found.update(answer(in_micros(frame).collect()))
 
-            query = (
-                rows.writeStream.foreachBatch(each)
-                .option("checkpointLocation", str(checkpoint))
-                .trigger(availableNow=True)
-                .start()
-            )
-            with contextlib.suppress(PySparkException):
-                assert query.awaitTermination(PATIENCE_S)
-        if last is not None:
-            harm(checkpoint / "spillway")
-    check(brute(window, until=latest() - 2 * SECOND), found, gaps[0])
+        query = (
+            rows.writeStream.foreachBatch(each)
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
+        with contextlib.nullcontext() if last is None else pytest.raises(PySparkException, match="enough"):
+            assert query.awaitTermination(PATIENCE_S)
     return found
 
 
-def test_a_smaller_gap_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
-    in_two_runs(spark, tmp_path, (8, 2), lambda _: None)
+@pytest.fixture(scope="module")
+def begun(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Answer]:
+    """A query that has been stopped after batch 3 of 11, and what it has delivered."""
+    checkpoint = tmp_path_factory.mktemp("begun") / "checkpoint"
+    return checkpoint, go_on(spark, checkpoint, 8, last=3)
+
+
+def resumed(begun: tuple[Path, Answer], folder: Path) -> tuple[Path, Answer]:
+    """Return a copy of that checkpoint to go on from, and the same."""
+    checkpoint = folder / "checkpoint"
+    shutil.copytree(begun[0], checkpoint)
+    return checkpoint, dict(begun[1])
+
+
+def first_open(checkpoint: Path, batch: int) -> int:
+    """Return the start of the first window that a batch had a say in."""
+    windows = told(checkpoint)[batch].windows_of(0)
+    assert windows is not None
+    assert windows.state is not None
+    return int(windows.state["next"]) * SIXES.slide
+
+
+def test_a_smaller_gap_after_a_restart(
+    spark: SparkSession, tmp_path: Path, begun: tuple[Path, Answer]
+) -> None:
+    checkpoint, found = resumed(begun, tmp_path)
+    found |= go_on(spark, checkpoint, 2)
+    exact = brute(SIXES, until=latest() - 2 * SECOND)
+    check(exact, found, 8)
+    since = first_open(checkpoint, 5)
+    check(
+        {key: value for key, value in exact.items() if key[0] >= since},
+        {key: value for key, value in found.items() if key[0] >= since},
+        2,
+    )
 
 
 def test_a_window_that_was_dropped_does_not_open_again_while_observing(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, begun: tuple[Path, Answer]
 ) -> None:
-    found = in_two_runs(spark, tmp_path, (8, 8), lambda _: None, then="observe")
-    delivered = sorted(found)
-    later = [
-        key
-        for key in brute(sliding("6 seconds", "1 second"), until=latest() - 2 * SECOND)
-        if key > delivered[-8]
-    ]
-    assert set(later) <= set(found), "what has begun since is all there"
+    checkpoint, found = resumed(begun, tmp_path)
+    found |= go_on(spark, checkpoint, 8, last=5, mode="observe")
+    found |= go_on(spark, checkpoint, 8)
+    exact = brute(SIXES, until=latest() - 2 * SECOND)
+    check(exact, found, 8)
+    observing, enforcing = first_open(checkpoint, 5), first_open(checkpoint, 7)
+    assert {key for key in exact if observing <= key[0] < enforcing} <= found.keys()
+    assert not {key for key in exact if key[0] >= enforcing} <= found.keys(), "and then they are shed again"
 
 
 def test_a_decision_that_cannot_be_read_opens_no_window_that_was_dropped(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, begun: tuple[Path, Answer]
 ) -> None:
-    torn = '{"version": 1, "batch": 6, "keep'
-    in_two_runs(spark, tmp_path, (8, 8), lambda folder: (folder / "decisions" / "6.json").write_text(torn))
+    checkpoint, found = resumed(begun, tmp_path)
+    (checkpoint / "spillway" / "decisions" / "4.json").write_text('{"version": 1, "batch": 4, "keep')
+    found |= go_on(spark, checkpoint, 8)
+    check(brute(SIXES, until=latest() - 2 * SECOND), found, 8)
 
 
 def test_windows_of_rows_that_have_been_shed_are_refused(spark: SparkSession, tmp_path: Path) -> None:
