@@ -21,7 +21,7 @@ The interval reaches t √variance to both sides, with Student's t at the degree
   outweigh the others; rows of weight 1 do not count.
 - f makes up for the residuals being taken from the sample's own mean: 1 - 2 Σ a w / (N Σ a) + Σ w² / N², which is
   1 - 1/n where all weights are equal.
-- F and G are the shares of the weights and of a up to y. The interval of F around q is turned into one of y
+- F and G are the shares of the weights and of A = Σ a up to y. The interval of F around q is turned into one of y
   (Woodruff); where it leaves (0, 1) the end is infinite, because the sample does not reach so far.
 - One row alone says nothing of the spread: its mean and ratio have the interval (-∞, ∞). Count and sum have t for
   one degree of freedom. A count is at least the rows that were seen.
