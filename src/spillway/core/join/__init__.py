@@ -1,0 +1,23 @@
+"""What to shed: comparisons of a windowed join, where matches are least likely."""
+
+from spillway.core.join.config import JoinConfig
+from spillway.core.join.operator import Join, Work
+from spillway.core.join.predicates import Predicate, equality, inner_product, overlap, subset, superset
+from spillway.core.join.run import run
+from spillway.core.join.shedding import Shedding
+from spillway.core.join.utility import Utility
+
+__all__ = [
+    "Join",
+    "JoinConfig",
+    "Predicate",
+    "Shedding",
+    "Utility",
+    "Work",
+    "equality",
+    "inner_product",
+    "overlap",
+    "run",
+    "subset",
+    "superset",
+]

@@ -1,0 +1,218 @@
+"""An inverted index whose lists are sorted by identifier (Section 4.2.1): what the time-ordered one is compared with.
+
+There is a list for each basic window and item, a binary search tree over hashes of the rows' numbers. Hashes stand
+in for identifiers that have nothing to do with time, and because they are spread at random the trees stay shallow
+without being balanced.
+
+    insert    down the tree, logarithmic time
+    expire    down the tree, logarithmic time
+    search    all of the tree: its rows are in no order of time, so that a part of a basic window costs as
+              much as all of it
+
+Everything else is as in :mod:`spillway.core.join.inverted`, and so are the matches.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spillway.core.join.index import Index
+from spillway.core.join.inverted import add_up, report, report_all
+from spillway.core.join.predicates import WITHIN_ARRIVING, WITHIN_STORED
+from spillway.core.join.table import WHOLE, place, remove
+from spillway.core.join.values import EMPTY
+from spillway.core.kernel import kernel
+
+LESS, MORE, ROW = 0, 1, 2  # columns of the links: the two subtrees, and the row that a node belongs to
+
+
+@kernel
+def _identifier(row: int) -> Any:
+    z = np.uint64(row) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return z ^ (z >> np.uint64(32))
+
+
+@kernel
+def insert(view: Any, row: int, window: int, by_window: bool, table: Any) -> Any:
+    """List a row under each of its items; return how many keys are new."""
+    _, starts, items, _, _, links, first, first_item = view
+    keys, mine = 0, _identifier(row)
+    for node in range(starts[row - first], starts[row - first + 1]):
+        item = items[node - first_item]
+        links[node - first_item, LESS], links[node - first_item, MORE] = -1, -1
+        links[node - first_item, ROW] = row
+        slot = place(table, window if by_window else WHOLE, item)
+        if not table[slot, 3]:
+            table[slot, 0], table[slot, 1] = window if by_window else WHOLE, item
+            table[slot, 2], table[slot, 3] = node, 1
+            keys += 1
+            continue
+        at = table[slot, 2]
+        while True:
+            way = LESS if mine < _identifier(links[at - first_item, ROW]) else MORE
+            if links[at - first_item, way] < 0:
+                links[at - first_item, way] = node
+                break
+            at = links[at - first_item, way]
+    return keys
+
+
+@kernel
+def _without(links: Any, first_item: int, node: int) -> Any:
+    """Return what takes the place of a node that goes."""
+    less, more = links[node - first_item, LESS], links[node - first_item, MORE]
+    if less < 0:
+        return more
+    if more < 0:
+        return less
+    above, heir = np.int64(-1), more
+    while links[heir - first_item, LESS] >= 0:
+        above = heir
+        heir = links[heir - first_item, LESS]
+    if above >= 0:
+        links[above - first_item, LESS] = links[heir - first_item, MORE]
+        links[heir - first_item, MORE] = more
+    links[heir - first_item, LESS] = less
+    return heir
+
+
+@kernel
+def expire(view: Any, row: int, window: int, by_window: bool, table: Any) -> Any:
+    """Take a row out. Return how many keys went."""
+    _, starts, items, _, _, links, first, first_item = view
+    keys, mine = 0, _identifier(row)
+    for node in range(starts[row - first], starts[row - first + 1]):
+        slot = place(table, window if by_window else WHOLE, items[node - first_item])
+        at, above, way = table[slot, 2], np.int64(-1), LESS
+        while at != node:
+            above = at
+            way = LESS if mine < _identifier(links[at - first_item, ROW]) else MORE
+            at = links[at - first_item, way]
+        heir = _without(links, first_item, node)
+        if above >= 0:
+            links[above - first_item, way] = heir
+        elif heir >= 0:
+            table[slot, 2] = heir
+        else:
+            remove(table, slot)
+            keys += 1
+    return keys
+
+
+@kernel
+def _traverse(
+    root: int, low: int, high: int, weight: float, other: Any, common: Any, sums: Any, met: Any, count: int,
+    stack: Any,
+) -> Any:  # fmt: skip
+    """Read a whole list, and add up what rows in [low, high) have in common with the query."""
+    _, _, _, weights, _, links, first, first_item = other
+    read, depth = 0, 1
+    stack[0] = root
+    while depth:
+        depth -= 1
+        at = stack[depth] - first_item
+        read += 1
+        row = links[at, ROW]
+        if low <= row < high:
+            count = add_up(
+                row - first, weight * weights[at] if len(weights) else 0.0, row, common, sums, met, count
+            )
+        for way in (LESS, MORE):
+            if links[at, way] >= 0:
+                stack[depth] = links[at, way]
+                depth += 1
+    return count, read
+
+
+@kernel
+def _search(
+    meetings: Any, ranges: Any, left: Any, right: Any, times: Any, rules: Any, at_least: float, length: int,
+    by_window: Any, tables: Any, used: Any, live: Any, scratch: Any, found: Any, since: int, written: int,
+    work: Any,
+) -> Any:  # fmt: skip
+    side, row, low, _ = meetings
+    ends, parts = ranges
+    common, sums, met = scratch
+    stack = np.empty(len(met) + 1, np.int64)
+    for k in range(since, len(side)):
+        s = side[k]
+        own, other = (left, right) if s == 0 else (right, left)
+        own_table, table = (tables[0], tables[1]) if s == 0 else (tables[1], tables[0])
+        own_times, other_times = (times[0], times[1]) if s == 0 else (times[1], times[0])
+        sizes, starts, items, weights, _, _, first, first_item = own
+        at = row[k] - first
+        began, total = ends[k - 1] if k else 0, 0
+        for p in range(began, ends[k]):
+            total += parts[p, 1] - parts[p, 0]
+        if (
+            written + total > len(found[0])
+            or used[s] + 2 * (starts[at + 1] - starts[at]) > len(own_table) // 2
+        ):
+            return k, written
+        used[s] += insert(own, row[k], own_times[at] // length, by_window[s], own_table)
+        while live[1 - s] < low[k]:
+            gone = live[1 - s]
+            window = other_times[gone - other[6]] // length
+            used[1 - s] -= expire(other, gone, window, by_window[1 - s], table)
+            live[1 - s] += 1
+        if total == 0:
+            continue
+        rule, size = rules[s], sizes[at]
+        if size == 0 and rule == WITHIN_STORED:
+            written = report_all(k, parts, began, ends[k], found, written)
+            work[1] += total
+            continue
+        count = 0
+        extra = 1 if rule == WITHIN_ARRIVING and size else 0
+        for n in range(starts[at + 1] - starts[at] + extra):
+            is_item = n < starts[at + 1] - starts[at]
+            item = items[starts[at] - first_item + n] if is_item else EMPTY
+            weight = weights[starts[at] - first_item + n] if is_item and len(weights) else 0.0
+            for p in range(began, ends[k]):
+                newest = other_times[parts[p, 1] - 1 - other[6]] // length
+                oldest = other_times[parts[p, 0] - other[6]] // length
+                for window in range(oldest if by_window[1 - s] else newest, newest + 1):
+                    slot = place(table, window if by_window[1 - s] else WHOLE, item)
+                    work[0] += 1
+                    if table[slot, 3]:
+                        count, read = _traverse(
+                            *(table[slot, 2], parts[p, 0], parts[p, 1], weight),
+                            *(other, common, sums, met, count, stack),
+                        )
+                        work[1] += read
+        written = report(k, rule, at_least, size, other, common, sums, met, count, found, written)
+    return len(side), written
+
+
+@kernel
+def _insert_all(
+    view: Any, times: Any, low: int, high: int, length: int, by_window: bool, table: Any, used: Any
+) -> int:
+    first = view[6]
+    for row in range(low, high):
+        items = view[1][row - first + 1] - view[1][row - first]
+        if used[0] + 2 * items > len(table) // 2:
+            return row
+        used[0] += insert(view, row, times[row - first] // length, by_window, table)
+    return high
+
+
+@kernel
+def _expire_all(
+    view: Any, times: Any, low: int, high: int, length: int, by_window: bool, table: Any, used: Any
+) -> None:
+    for row in range(low, high):
+        used[0] -= expire(view, row, times[row - view[6]] // length, by_window, table)
+
+
+class IdentifierSorted(Index):
+    """The index of both windows, with lists sorted by identifier."""
+
+    search, insert_all, expire_all = (
+        staticmethod(_search),
+        staticmethod(_insert_all),
+        staticmethod(_expire_all),
+    )

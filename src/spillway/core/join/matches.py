@@ -1,0 +1,77 @@
+"""What the access paths give back: pairs of rows with their scores, and the work that it took to find them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spillway.core.join.choosing import Ranges
+from spillway.core.join.predicates import Predicate
+from spillway.core.join.sliding import Meetings
+from spillway.core.join.values import Floats, Ints
+
+_LEAST = 1024
+
+
+@dataclass(frozen=True)
+class Matching:
+    """A predicate as compiled code reads it: the rule by arriving side, and which sides have single values."""
+
+    rules: Ints
+    at_least: float
+    single_sides: tuple[bool, bool]
+    sees_empty: bool
+
+    @property
+    def single(self) -> bool:
+        """Whether both sides have single values."""
+        return all(self.single_sides)
+
+    @property
+    def possible_single(self) -> bool:
+        """Whether two equal single values match: not if two items or a product above 1 are asked for."""
+        return self.at_least <= 1.0
+
+
+def matching_of(predicate: Predicate, single_sides: tuple[bool, bool]) -> Matching:
+    """Return the compiled form of a predicate."""
+    rules = np.array([predicate.rule(0), predicate.rule(1)])
+    return Matching(rules, float(predicate.at_least), single_sides, predicate.sees_empty)
+
+
+class Matches:
+    """Matches as three columns: ``keys`` number the rows processed, ``partners`` are stored rows, and ``scores``."""
+
+    def __init__(self, meetings: Meetings, ranges: Ranges) -> None:
+        lengths = np.concatenate([np.zeros(1, np.int64), np.cumsum(ranges.parts[:, 1] - ranges.parts[:, 0])])
+        totals = np.diff(lengths[ranges.ends], prepend=0)
+        room = max(_LEAST, len(meetings), int(totals.max(initial=0)))
+        self.found: tuple[Ints, Ints, Floats] = (
+            np.empty(room, np.int64),
+            np.empty(room, np.int64),
+            np.empty(room),
+        )
+        self.written = 0
+        self.comparisons = self.lookups = self.postings = 0
+
+    def grow(self) -> None:
+        """Make twice the room."""
+        keys, partners, scores = self.found
+        self.found = (
+            np.concatenate([keys, np.empty_like(keys)]),
+            np.concatenate([partners, np.empty_like(partners)]),
+            np.concatenate([scores, np.empty_like(scores)]),
+        )
+
+    def done(self, *, comparisons: int = 0, lookups: int = 0, postings: int = 0) -> Matches:
+        """Cut off the room that was not needed, and say what it took."""
+        keys, partners, scores = self.found
+        self.found = keys[: self.written], partners[: self.written], scores[: self.written]
+        self.comparisons, self.lookups, self.postings = comparisons, lookups, postings
+        return self
+
+    def none(self) -> Matches:
+        """Return no matches, for no work."""
+        self.written = 0
+        return self.done()

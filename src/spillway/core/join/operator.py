@@ -1,0 +1,273 @@
+"""The join as an operator on streams: windows, a budget, what to compare, and what has been learned.
+
+``process`` takes the next rows of both sides with a budget for them and returns the pairs. In it, for each piece
+of the input that lies between two adaptation steps (T_c of the rows' own time),
+
+    1. the budget left over the demand left is the fraction r          (rate)
+    2. a hash picks the rows that are processed in full, a share γr    (selection)
+    3. r becomes r_i, or r_(i,z)                                       (direction, utility)
+    4. for each row the best part of the opposite window is chosen     (choosing)
+    5. these are compared                                              (scan or an index)
+    6. what matched is counted; at the step the order is renewed       (correlation)
+
+**Budget.** In work units, never in seconds, so that the same input with the same budgets gives the same pairs. For
+a scan a unit is a comparison, and the budget is never exceeded. For an index it is a lookup or a posting that is
+read; how many of these a comparison takes is learned, so that the budget is kept on average. Without a budget
+everything is compared.
+
+**State.** ``snapshot()`` holds the rows in the windows and what has been learned, no more: it is bounded by the
+windows. Indexes and bit sets are made anew from the rows. A join that is built from a snapshot goes on exactly
+like the one that made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from spillway.core.control.checks import require_number
+from spillway.core.join.config import JoinConfig
+from spillway.core.join.draws import DROP, drawn
+from spillway.core.join.finders import Finder, finder_of
+from spillway.core.join.matches import Matches, Matching, matching_of
+from spillway.core.join.random_drop import encounters, keep_ratio, thinned
+from spillway.core.join.reading import SIDES, Reader
+from spillway.core.join.selection import Selection, column, gather
+from spillway.core.join.shedding import shedding_of
+from spillway.core.join.sliding import Meetings, meetings
+from spillway.core.join.snapshot import from_bytes, to_bytes
+from spillway.core.join.store import Store
+from spillway.core.join.values import MICROSECONDS, Ints, Rows, Shape
+from spillway.errors import SpillwayError, invalid
+
+SCHEMA = pa.schema({"left_row": pa.int64(), "right_row": pa.int64(), "score": pa.float64()})
+
+
+@dataclass
+class Work:
+    """What one call of ``process`` did.
+
+    ``demand`` is how many comparisons joining everything would have taken, ``fraction`` the share of them that were
+    made. ``lookups`` and ``postings`` are those of an index. ``late_rows`` and ``dropped_rows`` are left and right
+    ones together, ``spent`` is in units of the budget.
+    """
+
+    rows: int = 0
+    late_rows: int = 0
+    dropped_rows: int = 0
+    demand: int = 0
+    comparisons: int = 0
+    lookups: int = 0
+    postings: int = 0
+    spent: int = 0
+    pairs: int = 0
+
+    @property
+    def fraction(self) -> float:
+        """The share of all comparisons that were made."""
+        return self.comparisons / self.demand if self.demand else 1.0
+
+
+class Join:
+    """Joins rows as they come."""
+
+    def __init__(self, config: JoinConfig, state: bytes | None = None) -> None:
+        self.config = config
+        self.shedding = shedding_of(config.shedding)
+        self.reader = Reader(config, self.shedding.utility)
+        self.selection = Selection(config)
+        self.stores = (Store(config.on.weighted, 0), Store(config.on.weighted, 0))
+        self.finder: Finder = finder_of(config)
+        self.work = Work()
+        self._now: int | None = None
+        self._period: int | None = None
+        self._per_comparison = 1.0
+        if state is not None:
+            self._restore(state)
+
+    def process(
+        self,
+        left: pa.Table | pa.RecordBatch | None,
+        right: pa.Table | pa.RecordBatch | None,
+        budget: float | None = None,
+        *,
+        fraction: float | None = None,
+    ) -> pa.Table:
+        """Join the next rows and return the pairs: ``left_row``, ``right_row`` (counted from 0) and ``score``.
+
+        Pairs come in the order of the time of their later row, and for one row in that of the earlier ones. A
+        ``fraction`` says directly what share of the windows to compare with, instead of a budget.
+        """
+        if budget is not None:
+            require_number("budget", budget, 0.0)
+        if fraction is not None:
+            require_number("fraction", fraction, 0.0, 1.0)
+            if budget is not None:
+                raise invalid("fraction", fraction, "None beside a budget")
+        self.work = Work()
+        rows = self._in_time(self.reader.read(0, left), 0), self._in_time(self.reader.read(1, right), 1)
+        if self.shedding.drop_rows:
+            rows = self._thinned(rows, budget, fraction)
+        new = len(rows[0]), len(rows[1])
+        for store, part in zip(self.stores, rows, strict=True):
+            store.add(part)
+        self.finder.added(self.stores, new)
+        found = self._join(meetings(self.stores, new, self.config.windows), budget, fraction)
+        self._expire()
+        return found
+
+    def oldest_rows(self) -> tuple[int, int]:
+        """Return the number of each side's oldest row that may still be in a pair: earlier ones may be let go."""
+        oldest = []
+        for store, after in zip(self.stores, self.reader.next_number, strict=True):
+            live = store.numbers[store.live]
+            oldest.append(int(live.min()) if len(live) else after)
+        return oldest[0], oldest[1]
+
+    def _in_time(self, rows: Rows, side: int) -> Rows:
+        self.work.rows += len(rows)
+        if self._now is None or not len(rows) or rows.times[0] >= self._now:
+            return rows
+        late = rows.times < self._now
+        if self.config.late == "error":
+            raise SpillwayError(
+                f"{SIDES[side]}: {late.sum()} rows are older than {self._now / MICROSECONDS} s, up to which both "
+                "sides have been joined.",
+                hint="hand rows over in the order of time, or pass late='drop'",
+            )
+        self.work.late_rows += int(late.sum())
+        return thinned(rows, ~late)
+
+    def _thinned(
+        self, rows: tuple[Rows, Rows], budget: float | None, fraction: float | None
+    ) -> tuple[Rows, Rows]:
+        if budget is None:
+            q = 1.0 if fraction is None else float(np.sqrt(fraction))
+        else:
+            old, new = encounters(self.stores, rows, self.config.windows)
+            q = keep_ratio(budget / self._per_comparison, old=old, new=new)
+        if q >= 1.0:
+            return rows
+        kept = []
+        for side, part in enumerate(rows):
+            keep = drawn(part.numbers, q, salt=self.config.salt, purpose=DROP, side=side)
+            self.work.dropped_rows += int((~keep).sum())
+            kept.append(thinned(part, keep))
+        return kept[0], kept[1]
+
+    def _join(self, coming: Meetings, budget: float | None, fraction: float | None) -> pa.Table:
+        """Process rows piece by piece, a step of adaptation between any two."""
+        if not len(coming):
+            return SCHEMA.empty_table()
+        self._now = int(coming.time[-1])
+        demand = np.concatenate([np.zeros(1), np.cumsum(coming.high - coming.low, dtype=np.float64)])
+        self.work.demand = int(demand[-1])
+        if fraction is None:
+            self.selection.chooser.carry[:] = 0.0
+        found = []
+        for low, high in self._pieces(coming.time):
+            piece = coming.part(low, high)
+            allowed = None
+            if budget is not None and not self.shedding.drop_rows:
+                share = (demand[high] - demand[low]) / max(1.0, demand[-1] - demand[low])
+                allowed = max(0.0, budget - self.work.spent) * share / self._per_comparison
+            ranges, full = self.selection.choose(self.stores, piece, allowed, fraction)
+            matches = self.finder.find(self.stores, piece, ranges, self._matching())
+            self._account(ranges.comparisons, matches)
+            self.selection.learn(self.stores, piece, full, matches)
+            found.append(self._pairs(piece, matches))
+        return pa.concat_tables(found)
+
+    def _pieces(self, times: Ints) -> Iterator[tuple[int, int]]:
+        """Cut where a period T_c ends, and make the step before going on."""
+        period = times // max(1, round(self.shedding.period_s * MICROSECONDS))
+        cuts = [0, *(np.flatnonzero(np.diff(period)) + 1).tolist(), len(times)]
+        for low, high in pairwise(cuts):
+            if self._period is not None and self._period != period[low]:
+                self.selection.step()
+            self._period = int(period[low])
+            yield low, high
+
+    def _matching(self) -> Matching:
+        return matching_of(self.config.on, self.reader.single_sides)
+
+    def _account(self, comparisons: int, matches: Matches) -> None:
+        work, spent = self.work, matches.lookups + matches.postings
+        work.comparisons += comparisons
+        work.lookups += matches.lookups
+        work.postings += matches.postings
+        work.pairs += matches.written
+        work.spent += spent if self.finder.indexed else comparisons
+        if self.finder.indexed and comparisons:
+            self._per_comparison += 0.5 * (spent / comparisons - self._per_comparison)
+
+    def _pairs(self, piece: Meetings, matches: Matches) -> pa.Table:
+        keys, partners, scores = matches.found
+        by_left = piece.side[keys] == 0
+        own = column(self.stores, piece, "numbers")[keys]
+        other = gather(self.stores, 1 - piece.side[keys], partners, "numbers")
+        left, right = np.where(by_left, own, other), np.where(by_left, other, own)
+        return pa.table([pa.array(left), pa.array(right), pa.array(scores)], schema=SCHEMA)
+
+    def _expire(self) -> None:
+        if self._now is None:
+            return
+        for store, window in zip(self.stores, self.config.windows, strict=True):
+            store.expire(self._now - window)
+        self.finder.expired(self.stores, self._matching())
+        self.reader.vocabulary.forget(
+            lambda: np.concatenate([store.items[store.live_items] for store in self.stores])
+        )
+
+    def snapshot(self) -> bytes:
+        """Return the state as bytes, from which ``build(state)`` goes on exactly."""
+        meta = {
+            "config": _identity(self.config),
+            "now": self._now,
+            "period": self._period,
+            "per_comparison": self._per_comparison,
+            "next_number": self.reader.next_number,
+            "shapes": [None if shape is None else asdict(shape) for shape in self.reader.shapes],
+        }
+        arrays = self.selection.snapshot()
+        arrays |= {f"words.{name}": array for name, array in self.reader.vocabulary.snapshot().items()}
+        for side, store in zip(SIDES, self.stores, strict=True):
+            arrays |= {f"{side}.{name}": array for name, array in store.snapshot().items()}
+        return to_bytes(meta, arrays)
+
+    def _restore(self, state: bytes) -> None:
+        meta, arrays = from_bytes(state)
+        if meta["config"] != _identity(self.config):
+            raise SpillwayError(
+                f"state: made by a join with {meta['config']}, this one has {_identity(self.config)}.",
+                hint="restore with the same predicate, windows and basic windows, or start without a state",
+            )
+        self._now, self._period = meta["now"], meta["period"]
+        self._per_comparison = meta["per_comparison"]
+        self.reader.next_number = meta["next_number"]
+        self.reader.shapes = [None if shape is None else Shape(**shape) for shape in meta["shapes"]]
+        self.reader.vocabulary.restore(_under("words.", arrays))
+        self.selection.restore(arrays)
+        for side, store in zip(SIDES, self.stores, strict=True):
+            store.restore(_under(f"{side}.", arrays))
+        self.finder.restored(self.stores, self._matching())
+
+
+def _identity(config: JoinConfig) -> str:
+    """Return what must not change over the life of a state, in words."""
+    shedding = shedding_of(config.shedding)
+    types = None if shedding.utility is None else sorted(map(str, shedding.utility.values))
+    on, windows = config.on, config.windows
+    columns = f"{on.kind} of {on.left!r} and {on.right!r}"
+    return (
+        f"{columns}, windows {windows} us, basic windows {config.length} us {shedding.slide}, types {types}"
+    )
+
+
+def _under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -1,0 +1,200 @@
+"""Nested loops: a row is compared with every row of the ranges chosen for it.
+
+Stored rows are taken in blocks. For a block the common bits of all rows are counted at once, which the compiler
+turns into vector instructions; then each count is judged by the predicate's rule. Where bits only bound the number
+of common items, or where weights matter, the rows that pass are compared by a merge of their sorted items. Single
+values need no bits: their one item is compared.
+
+Matches come out in the order of processing, and for one row in the order of time. The buffers for them are filled
+until the matches of one more row might not fit; the caller enlarges them and goes on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spillway.core.join.choosing import Ranges
+from spillway.core.join.matches import Matches, Matching
+from spillway.core.join.predicates import AT_LEAST, PRODUCT, SAME, WITHIN_ARRIVING
+from spillway.core.join.signatures import Signatures, popcount
+from spillway.core.join.sliding import Meetings
+from spillway.core.join.store import Store
+from spillway.core.kernel import kernel
+
+BLOCK = 256
+
+
+@kernel
+def merge(
+    items: Any, weights: Any, low: int, high: int, others: Any, other_weights: Any, start: int, stop: int
+) -> Any:
+    """Return how many items two sorted sets share, and their inner product (0 without weights)."""
+    common, product = 0, 0.0
+    while low < high and start < stop:
+        if items[low] < others[start]:
+            low += 1
+        elif items[low] > others[start]:
+            start += 1
+        else:
+            common += 1
+            if len(weights):
+                product += weights[low] * other_weights[start]
+            low += 1
+            start += 1
+    return common, product
+
+
+@kernel
+def judge(rule: int, at_least: float, common: Any, product: float, size: int, other_size: int) -> Any:
+    """Return whether an arriving row of ``size`` items and a stored one match."""
+    if rule == AT_LEAST:
+        return common >= at_least
+    if rule == SAME:
+        return common == size and size == other_size
+    if rule == PRODUCT:
+        return product >= at_least
+    if rule == WITHIN_ARRIVING:
+        return common == other_size
+    return common == size
+
+
+@kernel
+def _scan_single(
+    meetings: Any, ranges: Any, left: Any, right: Any, found: Any, since: int, written: int
+) -> Any:
+    side, row = meetings
+    ends, parts = ranges
+    keys, partners, scores = found
+    for k in range(since, len(side)):
+        own, other = (left, right) if side[k] == 0 else (right, left)
+        items, others, shift = own[2], other[2], other[7]
+        began = ends[k - 1] if k else 0
+        total = 0
+        for p in range(began, ends[k]):
+            total += parts[p, 1] - parts[p, 0]
+        if written + total > len(keys):
+            return k, written
+        item = items[row[k] - own[7]]
+        for p in range(began, ends[k]):
+            for first in range(parts[p, 0], parts[p, 1], BLOCK):
+                last = min(first + BLOCK, parts[p, 1])
+                hits = 0
+                for other_row in range(first - shift, last - shift):
+                    hits += others[other_row] == item
+                if hits:
+                    for other_row in range(first, last):
+                        if others[other_row - shift] == item:
+                            keys[written], partners[written], scores[written] = k, other_row, 1.0
+                            written += 1
+    return len(side), written
+
+
+@kernel
+def _common_bits(query: Any, words: Any, base: int, length: int, counts: Any) -> None:
+    for j in range(length):
+        counts[j] = 0
+    for word in range(len(query)):
+        mine, stored = query[word], words[word]
+        for j in range(length):
+            counts[j] += popcount(stored[base + j] & mine)
+
+
+@kernel
+def _pass(counts: Any, least: Any, length: int, candidates: Any) -> int:
+    passed = 0
+    for j in range(length):
+        if counts[j] >= least:
+            candidates[passed] = j
+            passed += 1
+    return passed
+
+
+@kernel
+def _pass_own(counts: Any, sizes: Any, base: int, length: int, hidden: Any, candidates: Any) -> int:
+    passed = 0
+    for j in range(length):
+        if np.int64(counts[j]) + hidden >= sizes[base + j]:
+            candidates[passed] = j
+            passed += 1
+    return passed
+
+
+@kernel
+def _scan(
+    meetings: Any, ranges: Any, left: Any, right: Any, rules: Any, at_least: float, exact: bool,
+    found: Any, since: int, written: int,
+) -> Any:  # fmt: skip
+    side, row = meetings
+    ends, parts = ranges
+    keys, partners, scores = found
+    counts, candidates = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64)
+    word_count = len(left[4])
+    query = np.empty(word_count, np.uint64)
+    for k in range(since, len(side)):
+        own, other = (left, right) if side[k] == 0 else (right, left)
+        sizes, starts, items, weights, words, _, own_first, own_first_item = own
+        o_sizes, o_starts, o_items, o_weights, o_words, _, first, first_item = other
+        began = ends[k - 1] if k else 0
+        total = 0
+        for p in range(began, ends[k]):
+            total += parts[p, 1] - parts[p, 0]
+        if written + total > len(keys):
+            return k, written
+        at = row[k] - own_first
+        rule, size = rules[side[k]], sizes[at]
+        low, high = starts[at] - own_first_item, starts[at + 1] - own_first_item
+        bits = np.uint64(0)
+        for word in range(word_count):
+            query[word] = words[word, at]
+            bits += popcount(query[word])
+        hidden = size - np.int64(bits)
+        counted = exact and rule != PRODUCT
+        least = np.int64(at_least) if rule == AT_LEAST else (1 if rule == PRODUCT else size)
+        for p in range(began, ends[k]):
+            for begin in range(parts[p, 0], parts[p, 1], BLOCK):
+                base, length = begin - first, min(BLOCK, parts[p, 1] - begin)
+                _common_bits(query, o_words, base, length, counts)
+                if rule == WITHIN_ARRIVING:
+                    passed = _pass_own(counts, o_sizes, base, length, hidden, candidates)
+                else:
+                    passed = _pass(counts, np.uint64(max(0, least - hidden)), length, candidates)
+                for c in range(passed):
+                    j = candidates[c]
+                    common, product = np.int64(counts[j]), 0.0
+                    if not counted and size > 0:
+                        start, stop = o_starts[base + j] - first_item, o_starts[base + j + 1] - first_item
+                        common, product = merge(items, weights, low, high, o_items, o_weights, start, stop)
+                    if judge(rule, at_least, common, product, size, o_sizes[base + j]):
+                        keys[written], partners[written] = k, begin + j
+                        scores[written] = product if rule == PRODUCT else common
+                        written += 1
+    return len(side), written
+
+
+def scan(
+    stores: tuple[Store, Store],
+    meetings: Meetings,
+    ranges: Ranges,
+    matching: Matching,
+    signatures: Signatures,
+) -> Matches:
+    """Return the matches of rows within their ranges."""
+    sides, chosen = (meetings.side, meetings.row), (ranges.ends, ranges.parts)
+    views = stores[0].view(), stores[1].view()
+    matches = Matches(meetings, ranges)
+    if matching.single and not matching.possible_single:
+        return matches.none()
+    done = 0
+    while done < len(meetings):
+        if matching.single:
+            done, matches.written = _scan_single(sides, chosen, *views, matches.found, done, matches.written)
+        else:
+            rules, least = matching.rules, matching.at_least
+            done, matches.written = _scan(
+                *(sides, chosen, *views, rules, least, signatures.exact, matches.found, done, matches.written)
+            )
+        if done < len(meetings):
+            matches.grow()
+    return matches.done(comparisons=ranges.comparisons)

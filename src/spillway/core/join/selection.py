@@ -1,0 +1,165 @@
+"""What to compare, given how much: puts rate, sampling, direction, utility and time correlation together.
+
+Rows that are processed next would make D comparisons. Given r, a hash picks rows to process in full, F
+comparisons, and the others get the fractions r_(i,z) that direction or utility make of
+
+    r' = (B - F) / (D - F)
+
+so that F and the rest together are the budget B. Full rows may take half of the budget at most: with very small
+budgets the later of them are processed like all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spillway.core.join.choosing import Chooser, Ranges, ages
+from spillway.core.join.config import JoinConfig
+from spillway.core.join.correlation import Correlation
+from spillway.core.join.direction import directed
+from spillway.core.join.draws import SAMPLE, drawn
+from spillway.core.join.matches import Matches
+from spillway.core.join.rate import fraction_for
+from spillway.core.join.shedding import shedding_of
+from spillway.core.join.sliding import Meetings
+from spillway.core.join.store import Store
+from spillway.core.join.utility import Worth, filled
+from spillway.core.join.values import Floats, Ints
+
+Stores = tuple[Store, Store]
+Flags = npt.NDArray[np.bool_]
+
+
+class Selection:
+    """Chooses what each row is compared with, and learns from what came of it."""
+
+    def __init__(self, config: JoinConfig) -> None:
+        self.shedding = shedding_of(config.shedding)
+        self.salt = config.salt
+        slide = self.shedding.slide if self.shedding.time_correlation else "smooth"
+        self.chooser = Chooser(config.windows, config.length, slide)
+        # Without basic windows only rows that meet the whole window tell what all of it yields.
+        self.from_all = self.shedding.learn_from == "all" and self.shedding.time_correlation
+        self.correlation = Correlation(self.chooser.count, self.shedding.memory)
+        utility = self.shedding.utility
+        self.types = 1 if utility is None else utility.codes
+        self.worth = None if utility is None else Worth(utility, self.shedding.memory)
+        self.fractions: Floats = np.ones((2, self.types))
+
+    def choose(
+        self, stores: Stores, meetings: Meetings, budget: float | None, fraction: float | None
+    ) -> tuple[Ranges, Flags]:
+        """Return what rows are compared with, for a budget of comparisons or for a fraction, and which are full."""
+        size = meetings.high - meetings.low
+        types = column(stores, meetings, "types")
+        D = float(size.sum())
+        sample = self.shedding.sample if self.shedding.learns else 0.0
+        r = fraction
+        if r is None:
+            r = 1.0 if budget is None else fraction_for(budget, D, sample)
+        if r >= 1.0 or self.shedding.drop_rows:
+            full = np.ones(len(meetings), np.bool_)
+            self.fractions = np.ones((2, self.types))
+        else:
+            full = self._full(stores, meetings, size, r * sample, r * D / 2)
+            if budget is not None and fraction is None:
+                F = float(size[full].sum())
+                r = max(0.0, budget - F) / max(1.0, D - F)
+            demand = np.zeros((2, self.types))
+            np.add.at(demand, (1 - meetings.side[~full], types[~full]), size[~full])
+            self.fractions = self._fractions(min(1.0, r), demand)
+        order, newer = self.correlation.order, self.correlation.newer
+        ranges = self.chooser.choose(
+            stores, meetings, types, full, self.fractions, order, newer, count_all=self.from_all
+        )
+        return ranges, full
+
+    def learn(self, stores: Stores, meetings: Meetings, full: Flags, matches: Matches) -> None:
+        """Count what was compared and what matched."""
+        keys, partners, _ = matches.found
+        compared, self.chooser.met = self.chooser.met, np.zeros_like(self.chooser.met)
+        if not self.shedding.learns:
+            return
+        window = 1 - meetings.side
+        if not self.from_all:
+            counted = full[keys]
+            keys, partners = keys[counted], partners[counted]
+        met_times = gather(stores, window[keys], partners, "times")
+        age = ages(meetings.time[keys], met_times, self.chooser.length, self.chooser.smooth)
+        self.correlation.tally(compared, window[keys], age)
+        if self.worth is not None:
+            types = column(stores, meetings, "types")
+            self.worth.see(meetings.side, types)
+            counted = full[keys]
+            keys, partners = keys[counted], partners[counted]
+            others = gather(stores, window[keys], partners, "types")
+            size = meetings.high - meetings.low
+            self.worth.tally(window[full], types[full], size[full], (window[keys], types[keys], others))
+
+    def step(self) -> None:
+        """Renew the order of the basic windows."""
+        self.correlation.step()
+        if self.worth is not None:
+            self.worth.step()
+
+    def _full(self, stores: Stores, meetings: Meetings, size: Ints, probability: float, most: float) -> Flags:
+        numbers = column(stores, meetings, "numbers")
+        full = np.zeros(len(meetings), np.bool_)
+        for side in (0, 1):
+            own = meetings.side == side
+            full[own] = drawn(numbers[own], probability, salt=self.salt, purpose=SAMPLE, side=side)
+        full &= np.cumsum(np.where(full, size, 0)) <= most
+        return full
+
+    def _fractions(self, r: float, demand: Floats) -> Floats:
+        """Return r_(i,z) for the rows that are not processed in full."""
+        learned = self.correlation
+        if self.worth is None:
+            if not self.shedding.direction:
+                return np.full((2, 1), r)
+            D, o = demand.sum(axis=1).tolist(), learned.mean().tolist()
+            return np.array(directed(r, demand=D, density=o))[:, None]
+        worth = self.worth.estimate(learned.mean())
+        if self.shedding.direction:
+            return filled(r, demand, worth, learned.density, learned.order, learned.count)
+        found = np.zeros_like(demand)
+        for i in (0, 1):  # the budget of each window apart
+            alone = np.where(np.arange(2)[:, None] == i, demand, 0.0)
+            found += filled(r, alone, worth, learned.density, learned.order, learned.count)
+        return found
+
+    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the state as arrays."""
+        state = {f"correlation.{name}": array for name, array in self.correlation.snapshot().items()}
+        if self.worth is not None:
+            state |= {"worth": np.stack([self.worth.gained, self.worth.compared, self.worth.seen])}
+        return state | {"carry": self.chooser.carry}
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on from a snapshot."""
+        prefix = "correlation."
+        self.correlation.restore(
+            {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
+        )
+        if self.worth is not None:
+            self.worth.gained, self.worth.compared, self.worth.seen = (part.copy() for part in state["worth"])
+        self.chooser.carry = state["carry"].copy()
+
+
+def column(stores: Stores, meetings: Meetings, name: str) -> Ints:
+    """Return a column of the rows that are processed."""
+    return gather(stores, meetings.side, meetings.row, name)
+
+
+def gather(stores: Stores, side: Ints, row: Ints, name: str) -> Ints:
+    """Return a column at rows of either side."""
+    left, right = (getattr(store, name) for store in stores)
+    found = np.empty(len(row), np.int64)
+    on_left = side == 0
+    found[on_left] = left[row[on_left] - stores[0].first]
+    found[~on_left] = right[row[~on_left] - stores[1].first]
+    return found

@@ -1,0 +1,100 @@
+"""How comparisons are given up: which of the adaptations are on, and their parameters.
+
+===============  ========================================================================
+name             what is compared when not everything can be
+===============  ========================================================================
+``"random"``     whole rows are dropped, the rest is joined in full: the baseline
+``"newest"``     the newest part of the windows (rate adaptation alone)
+``"timecorr"``   the basic windows that yield most (with time correlation adaptation)
+``"selective"``  those, in the better direction (with join direction adaptation): the default
+===============  ========================================================================
+
+A utility adds to any of the last three that matches are not all worth the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from spillway.core.control.checks import require_number
+from spillway.core.join.choosing import Slide
+from spillway.core.join.utility import Utility
+from spillway.errors import invalid, unknown
+
+SheddingName = Literal["random", "newest", "timecorr", "selective"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shedding:
+    """The adaptations and their parameters.
+
+    - ``drop_rows``: drop rows at random instead of giving up comparisons; the other switches do not matter then.
+    - ``time_correlation``, ``direction``: which adaptations are on.
+    - ``utility``: types of rows and what they are worth.
+    - ``basic_window_s``: the paper's b; by default a twentieth of the shorter window, or a two hundredth of the
+      longer.
+    - ``sample``: γ. A share γr of the rows is processed in full, to learn; it takes about γ of the budget.
+    - ``period_s``: T_c, after how much time what was counted becomes the order of basic windows.
+    - ``memory``: how much older counts weigh after each period; 0 is the paper's.
+    - ``learn_from``: all comparisons, or only those of rows processed in full as in the paper.
+    - ``slide``: how basic windows move on, ``"smooth"`` or in steps as in the paper.
+    """
+
+    drop_rows: bool = False
+    time_correlation: bool = True
+    direction: bool = True
+    utility: Utility | None = None
+    basic_window_s: float | None = None
+    sample: float = 0.1
+    period_s: float = 5.0
+    memory: float = 0.8
+    learn_from: Literal["all", "full"] = "all"
+    slide: Slide = "smooth"
+
+    def __post_init__(self) -> None:
+        if self.utility is not None and not isinstance(self.utility, Utility):
+            raise invalid("utility", self.utility, "a Utility or None")
+        if self.basic_window_s is not None:
+            require_number("basic_window_s", self.basic_window_s, 1e-6)
+        require_number("sample", self.sample, 0.0, 1.0)
+        require_number("period_s", self.period_s, 1e-6)
+        require_number("memory", self.memory, 0.0, 0.999)
+        for field, value, choices in (
+            ("learn_from", self.learn_from, ("all", "full")),
+            ("slide", self.slide, ("step", "smooth")),
+        ):
+            if value not in choices:
+                raise unknown(field, value, choices)
+
+    @property
+    def learns(self) -> bool:
+        """Whether anything needs rows that are processed in full."""
+        return not self.drop_rows and (self.time_correlation or self.direction or self.utility is not None)
+
+    def length_s(self, within_s: tuple[float, float]) -> float:
+        """Return b for given windows; without time correlation one basic window is all of it."""
+        if not self.time_correlation or self.drop_rows:
+            return max(within_s)
+        if self.basic_window_s is None:
+            return max(min(within_s) / 20, max(within_s) / 200)
+        return self.basic_window_s
+
+
+_PLAIN = Shedding(time_correlation=False, direction=False)
+NAMED: Mapping[str, Shedding] = {
+    "random": replace(_PLAIN, drop_rows=True),
+    "newest": _PLAIN,
+    "timecorr": Shedding(direction=False),
+    "selective": Shedding(),
+}
+
+
+def shedding_of(given: SheddingName | Shedding | str) -> Shedding:
+    """Return the shedding of a name, or the one that is given."""
+    if isinstance(given, Shedding):
+        return given
+    if given not in NAMED:
+        raise unknown("shedding", given, NAMED)
+    return NAMED[given]

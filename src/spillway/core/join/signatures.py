@@ -1,0 +1,135 @@
+"""Sets as a few words of 64 bits, to count common items with a machine instruction.
+
+As long as both windows together have few items, each item gets a bit of its own. Then the words are the set, and the
+number of common items is exact:
+
+    |A ∩ B| = popcount(A & B)
+
+With more items than bits, items share bits by a hash. Then the words are a signature, and give a bound: of A's items
+|A| - popcount(A) are hidden behind others, so
+
+    |A ∩ B| <= popcount(A & B) + |A| - popcount(A)
+
+and only where the bound reaches what the predicate needs are the sorted items themselves compared. Either way the
+answer is exact. Which items have which bit is not part of any state: it is made anew from the rows.
+
+====================  =======================
+distinct items        words
+====================  =======================
+up to 128             2, exact
+up to 256, 512        4, 8, exact
+more                  2, signature; 4 for sets of more than 12 items on average
+====================  =======================
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from spillway.core.join.store import Store
+from spillway.core.join.values import EMPTY, Ints
+from spillway.core.kernel import kernel
+
+_EXACT_WORDS = (2, 4, 8)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def popcount(context: Any, word: Any) -> Any:
+    """Count the bits that are set."""
+    del context, word
+    return types.uint64(types.uint64), lambda _, builder, __, args: builder.ctpop(args[0])
+
+
+@kernel
+def _bit(item: int, known: Any, bits: Any, room: int) -> Any:
+    """Return the bit of an item: its own if it is known, else a hash of it."""
+    if len(known):
+        return np.int64(bits[np.searchsorted(known, item)])
+    z = np.uint64(item) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64((z >> np.uint64(40)) % np.uint64(room))
+
+
+@kernel
+def _fill(
+    low: int,
+    high: int,
+    first: int,
+    first_item: int,
+    starts: Any,
+    items: Any,
+    words: Any,
+    known: Any,
+    bits: Any,
+) -> None:
+    room = 64 * len(words)
+    for row in range(low - first, high - first):
+        for word in range(len(words)):
+            words[word, row] = 0
+        for at in range(starts[row] - first_item, starts[row + 1] - first_item):
+            if items[at] != EMPTY:
+                bit = _bit(items[at], known, bits, room)
+                words[bit >> 6, row] |= np.uint64(1) << np.uint64(bit & 63)
+
+
+class Signatures:
+    """Gives out bits and writes the words of both windows."""
+
+    def __init__(self, words: int | None = None) -> None:
+        """``words`` = 0 switches them off; None lets their number follow from the items."""
+        self.fixed = words
+        self.words = _EXACT_WORDS[0] if words is None else words
+        self.exact = words is None
+        self._known: Ints = np.empty(0, np.int64)
+        self._bits: Ints = np.empty(0, np.int64)
+
+    def write(self, stores: tuple[Store, Store], new: tuple[int, int]) -> None:
+        """Write the words of the last ``new`` rows of each side, and of all rows if bits have to be given anew."""
+        if self.words == 0:
+            return
+        again = self.exact and self._learn(stores, new)
+        for store, count in zip(stores, new, strict=True):
+            if again or len(store.words) != self.words:
+                store.use_words(self.words)
+                self._fill(store, store.head)
+            else:
+                self._fill(store, store.end - count)
+
+    def _learn(self, stores: tuple[Store, Store], new: tuple[int, int]) -> bool:
+        """Give bits to items seen for the first time, and return whether there have become too many."""
+        fresh = [
+            np.unique(_items(store, store.end - count)) for store, count in zip(stores, new, strict=True)
+        ]
+        unseen = np.setdiff1d(np.concatenate(fresh), [*self._known, EMPTY])
+        if len(self._known) + len(unseen) <= 64 * self.words:
+            self._give(unseen)
+            return False
+        live = np.unique(np.concatenate([_items(store, store.head) for store in stores]))
+        live = live[live != EMPTY]
+        self._known, self._bits = np.empty(0, np.int64), np.empty(0, np.int64)
+        for words in _EXACT_WORDS:
+            if len(live) <= 48 * words:  # leaves some to give
+                self.words = words
+                self._give(live)
+                return True
+        sizes = np.concatenate([store.sizes[store.live] for store in stores])
+        self.exact, self.words = False, 2 if sizes.mean() <= 12 else 4
+        return True
+
+    def _give(self, items: Ints) -> None:
+        known = np.concatenate([self._known, items])
+        bits = np.concatenate([self._bits, len(self._bits) + np.arange(len(items))])
+        order = np.argsort(known)
+        self._known, self._bits = known[order], bits[order]
+
+    def _fill(self, store: Store, since: int) -> None:
+        at = (since, store.end, store.first, store.first_item)
+        _fill(*at, store.starts, store.items, store.words, self._known, self._bits)
+
+
+def _items(store: Store, since: int) -> Ints:
+    low = int(store.starts[since - store.first]) - store.first_item
+    return store.items[low : store.end_item - store.first_item]
