@@ -1,6 +1,7 @@
-"""A query on Spark Connect, in a process of its own: a session is either classic or Connect, not both.
+"""Queries on Spark Connect, in a process of their own: a session is either classic or Connect, not both.
 
-Run as ``python -m tests.spark.connecting CHECKPOINT``; prints what was kept as JSON.
+Run as ``python -m tests.spark.connecting CHECKPOINT``; prints what was kept as JSON. Windows are shed by a second
+query, in two runs: when the second begins, the first has been reported.
 """
 
 from __future__ import annotations
@@ -8,19 +9,31 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from spillway import Spillway
+from spillway import Spillway, sliding
 from spillway.core import control
 from tests.spark.orders import PATIENCE_S, play
+from tests.spark.window_rows import PER_BATCH, ROWS, live, write
+
+WINDOW, MAX_GAP = sliding("3 seconds", "1 second"), 3
 
 
 def main(checkpoint: Path) -> None:
-    """Run the query to its end and report."""
+    """Run the queries to their end and report."""
     session = (
         SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
     )
+    report = {**rows(session, checkpoint), "windows": whole_windows(session, checkpoint.parent)}
+    print(json.dumps(report))  # noqa: T201  the parent reads it
+    session.stop()
+
+
+def rows(session: SparkSession, checkpoint: Path) -> dict[str, Any]:
+    """Shed single rows."""
     controller = control.make("fixed", target_delay_s=2.0, keep_ratio=0.3)
     with Spillway("connect", 2.0, checkpoint, controller=controller, arrival="timestamp") as shed:
         frame = shed.tuples(play(session), utility="score", never="vip", floor=0.02, key="id")
@@ -34,17 +47,39 @@ def main(checkpoint: Path) -> None:
         )
         assert query.awaitTermination(PATIENCE_S)
         history = shed.history()
-        print(  # noqa: T201  the parent reads it
-            json.dumps(
-                {
-                    "arrived": history["arrived_rows"].to_pylist(),
-                    "kept": history["kept_rows"].to_pylist(),
-                    "delays": history["worst_delay_s"].to_pylist(),
-                    "problems": list(shed.status().problems),
-                }
+        return {
+            "arrived": history["arrived_rows"].to_pylist(),
+            "kept": history["kept_rows"].to_pylist(),
+            "delays": history["worst_delay_s"].to_pylist(),
+            "problems": list(shed.status().problems),
+        }
+
+
+def whole_windows(session: SparkSession, folder: Path) -> dict[str, Any]:
+    """Shed whole windows of orders."""
+    orders = folder / "orders"
+    orders.mkdir()
+    controller = control.make("fixed", target_delay_s=2.0, keep_ratio=0.4)
+    with Spillway("connect", 2.0, folder / "windows", controller=controller) as shed:
+        stream = live(session, folder=orders)
+        found = shed.windows(stream, WINDOW, time="ts", max_gap=MAX_GAP).groupBy("window")
+        totals = found.agg(F.sum("id").alias("id"), F.count("*").alias("n"))
+        for first, last in ((0, 2 * PER_BATCH), (2 * PER_BATCH, ROWS)):
+            write(orders, first, last)
+            query = (
+                totals.withColumn("window", F.unix_micros("window.start"))
+                .writeStream.format("parquet")
+                .option("path", str(folder / "totals"))
+                .option("checkpointLocation", str(folder / "windows"))
+                .trigger(availableNow=True)
+                .start()
             )
-        )
-    session.stop()
+            assert query.awaitTermination(PATIENCE_S)
+            history = shed.history()
+        return {
+            "dropped": sum(history["windows_dropped"].to_pylist()),
+            "problems": list(shed.status().problems),
+        }
 
 
 if __name__ == "__main__":

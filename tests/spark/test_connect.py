@@ -12,12 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.spark.connecting import MAX_GAP, WINDOW
 from tests.spark.orders import expected
+from tests.spark.test_windows import check
+from tests.spark.window_rows import SECOND, brute, latest
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_a_query_on_spark_connect_keeps_the_same_rows(tmp_path: Path) -> None:
+def test_queries_on_spark_connect_keep_the_same_rows_and_windows(tmp_path: Path) -> None:
     pytest.importorskip("grpc", reason="Spark Connect's client is not installed")
     environment = {
         **os.environ,
@@ -46,3 +49,10 @@ def test_a_query_on_spark_connect_keeps_the_same_rows(tmp_path: Path) -> None:
     mine = pa.concat_tables([table.select(["id", "weight"]) for table in tables])
     out = pq.read_table(tmp_path / "out")
     assert out.sort_by("id").to_pylist() == mine.sort_by("id").to_pylist()
+
+    assert report["windows"]["problems"] == []
+    assert report["windows"]["dropped"] > 0
+    totals = pq.read_table(tmp_path / "totals").to_pylist()
+    found = {(row["window"], row["window"] + WINDOW.size): (row["id"], row["n"]) for row in totals}
+    assert len(found) == len(totals)
+    check(brute(WINDOW, until=latest() - 2 * SECOND), found, MAX_GAP)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from spillway import Spillway
+from spillway import Spillway, sliding
 from spillway.core import control
 from tests.spark.orders import PATIENCE_S, play, start
+from tests.spark.window_rows import PER_BATCH, SECOND, brute, in_order, latest, live
 
 
 def remove(folder: Path) -> None:
@@ -78,6 +80,42 @@ def test_the_query_runs_on(
         assert any("nothing shed" in problem for problem in status.problems), "the status says so"
     else:
         assert 5 in shed_in, "it recovers"
+
+
+def block_next_decisions(folder: Path) -> None:
+    for batch in range(2, 9):
+        (folder / "decisions" / f"{batch}.json").mkdir()
+
+
+@pytest.mark.parametrize("harm", [block_decisions, tear_next_decision, block_next_decisions])
+def test_windows_stay_whole_while_the_query_runs_on(
+    spark: SparkSession, tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
+    """Where earlier decisions can be read they hold; where they are gone, what begins later is whole."""
+    window = sliding("3 seconds", "1 second")
+    found: dict[tuple[int, ...], tuple[int, ...]] = {}
+    batches = []
+    controller = control.make("fixed", target_delay_s=2.0, keep_ratio=0.3)
+    with Spillway("harm", 2.0, tmp_path, controller=controller) as shed:
+
+        def take(frame: DataFrame, batch: int) -> None:
+            shed.wait_for_batch(batch - 1)
+            for begin, *values in frame.collect():
+                assert found.setdefault((begin, begin + window.size), tuple(values)) == tuple(values)
+            batches.append(batch)
+            if batch == 1:
+                harm(tmp_path / "spillway")
+
+        rows = shed.windows(live(spark), window, time="ts", max_gap=3).groupBy("window")
+        totals = rows.agg(F.sum("id"), F.count("*")).withColumn("window", F.unix_micros("window.start"))
+        assert start(totals, tmp_path, take).awaitTermination(PATIENCE_S)
+        assert any("nothing shed" in problem for problem in shed.status().problems)
+    assert batches == list(range(6)), "no batch is missing"
+    exact = brute(window, until=latest() - 2 * SECOND)
+    later = {key: value for key, value in found.items() if key[0] >= in_order(2 * PER_BATCH)}
+    assert later.items() <= exact.items()
+    assert later
+    assert found.items() <= exact.items() or harm is block_decisions
 
 
 def test_a_checkpoint_that_cannot_be_locked_still_works(spark: SparkSession, tmp_path: Path) -> None:

@@ -221,7 +221,8 @@ class WindowPlan:
         if "window" in df.columns:
             df = df.drop("window")
         length, step = f"{window.size} microseconds", f"{window.slide} microseconds"
-        df = df.withColumn("window", F.window(f"{PREFIX}time", length, step))
+        # not withColumn: on Spark Connect a column that it adds has no watermark
+        df = df.select("*", F.window(f"{PREFIX}time", length, step).alias("window"))
         if overlapping:  # else a row has one window, and is here only if that one is allowed
             number = _floor(F.unix_micros("window.start"), window.slide) - F.col(f"{PREFIX}first_window")
             df = df.where(F.coalesce(_look_up(f"{PREFIX}allowed", number), F.lit(True)))
