@@ -331,7 +331,7 @@ def sessions_by_definition(stream: Stream, gap: int) -> dict[Bounds, list[int]]:
 
 def drawn_by_definition(keys: list[int], number: int, wanted: int, draw: str) -> set[int]:
     """The rows of a group that are kept: those with the smallest coins, or one from each part of a ring."""
-    if draw == "random" or wanted == 1:
+    if draw == "random":
         return set(sorted(keys, key=lambda key: mixed_one(number, key))[:wanted])
     first = mixed_one(number, keys[0])
     turn = mixed_one(0, first) % 2**64 % len(keys)

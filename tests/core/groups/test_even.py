@@ -43,11 +43,12 @@ def test_every_row_is_as_likely() -> None:
     assert found / 3000 == pytest.approx(np.array([3 / 7] * 7 + [2 / 5] * 5), abs=4 * np.sqrt(0.25 / 3000))
 
 
-def test_a_single_row_is_that_of_a_random_draw_and_none_is_none() -> None:
+def test_single_rows_and_groups_without_rows() -> None:
     table = steps(200)
-    for keep_ratio, exceed in ((0.02, True), (0.01, False)):
-        options: dict[str, Any] = {"by": "g", "keep_ratio": keep_ratio, "exceed": exceed, "salt": 5}
-        assert shed(table, **options, along="ts").equals(shed(table, **options))
+    kept = shed(table, by="g", keep_ratio=0.02, along="ts")
+    assert sorted(kept["g"].to_pylist()) == [0, 1, 2, 3]
+    some = shed(table, by="g", keep_ratio=0.01, exceed=False, along="ts")
+    assert (some.num_rows, some["weight"].to_pylist()) == (2, [100.0, 100.0])
     assert gaps_between(3, N=9, n=0) == [9]
 
 

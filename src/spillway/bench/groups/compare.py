@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from spillway.bench.groups.errors import relative_errors
-from spillway.bench.groups.methods import Answer, Cod, capacities, keep_oasrs, keep_uniform
+from spillway.bench.groups.methods import Answer, Cod, capacities, keep_oasrs, keep_uniform, with_lone_rows
 from spillway.bench.groups.windows import Floats, Stream, Window
 from spillway.core.groups import Rule
 
@@ -155,8 +155,10 @@ def side_by_side(stream: Stream, *, keep_ratio: float, salts: Sequence[int]) -> 
         found.cod.add(window, answer.kept)
         found.coverage.add(window, answer)
         found.uniform.add(window, keep_uniform(window, rows, salt))
-        sizes = capacities(window.sizes, rows)
-        found.oasrs.weigh(window, [(share, keep_oasrs(window, k, salt)) for k, share in sizes.items()])
+        held = [(share, keep_oasrs(window, k, salt)) for k, share in capacities(window.sizes, rows).items()]
+        found.oasrs.weigh(
+            window, [(share, with_lone_rows(table, answer.kept, window)) for share, table in held]
+        )
     return found
 
 

@@ -10,9 +10,9 @@ seldom the number wanted. So a window is answered twice, with the largest capaci
 more, and the two errors are weighted such that the mean number of rows is as wanted. Its interval is the whole
 window, which can only help it: a window of several intervals would have several smaller samples of each group.
 
-All draw by the same random order, a hash of the row's number, the salt and the window. So methods that give a group
-the same single row keep the very same one, and do not differ by chance. Of groups that keep more, cod draws its rows
-evenly over time, and the others at random.
+Of the rows of a group cod draws its own evenly over time, and the others draw theirs at random. Of a group of which
+cod and oasrs both keep one row, that is a row at random for both, and they get the same one: a difference would be
+chance alone.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spillway.bench.groups.windows import Floats, Ints, Window
 from spillway.core.chance import mix
@@ -110,6 +111,14 @@ def keep_oasrs(window: Window, capacity: int, salt: int) -> pa.Table:
     ratio = min(1.0, capacity * len(window.groups) / window.rows)
     sampler = OasrsConfig(keep_ratio=ratio).build()
     return sampler.shed(window.table, by="group", salt=salt_of(window, salt), key=KEY)
+
+
+def with_lone_rows(kept: pa.Table, other: pa.Table, window: Window) -> pa.Table:
+    """Return what a method kept of a window, but of groups of which both kept a single row that of the other."""
+    places = [window.places(table["group"].to_numpy()) for table in (kept, other)]
+    lone = np.logical_and(*(np.bincount(at, minlength=len(window.groups)) == 1 for at in places))
+    mine, theirs = (pa.array(lone[at]) for at in places)
+    return pa.concat_tables([kept.filter(pc.invert(mine)), other.filter(theirs)])
 
 
 def salt_of(window: Window, salt: int) -> int:

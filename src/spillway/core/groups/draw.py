@@ -85,15 +85,6 @@ def mixed(hashes: Ints, numbers: Ints | int) -> Ints:
     return found
 
 
-def mixed_one(number: int, hashed: int) -> int:
-    """Fold a number into one hash, as :func:`mixed` does.
-
-    >>> mixed_one(-3, 42) == int(mixed(np.array([42]), -3)[0])
-    True
-    """
-    return coins(number)(hashed)
-
-
 def coins(number: int) -> Callable[[int], int]:
     """Return what folds a number into hashes one by one: the coins of a window's rows."""
     step, m1, m2, mask = number * int(_GOLDEN), int(_M1), int(_M2), _MASK
@@ -106,6 +97,18 @@ def coins(number: int) -> Callable[[int], int]:
         return z - 2**64 if z >= 2**63 else z
 
     return coin
+
+
+_finished, _STEP = coins(0), int(_GOLDEN)
+
+
+def mixed_one(number: int, hashed: int) -> int:
+    """Fold a number into one hash, as :func:`mixed` does.
+
+    >>> mixed_one(-3, 42) == int(mixed(np.array([42]), -3)[0])
+    True
+    """
+    return _finished(hashed + number * _STEP)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -7,8 +7,8 @@ group, N_g (``sizes``), and how many are wanted, n_g. Coins are hashes of (row k
     at random    a heap for each group: the n_g rows with the smallest coins
     by coins     rows whose coin is at most a limit; groups don't matter (Algorithm 1)
 
-An even scan goes by the order in which rows come. It flips a coin for each row that it keeps, and for each row of the
-groups that keep a single one: much fewer than one for every row.
+An even scan goes by the order in which rows come. It flips a coin for each row that it keeps and for each group, and
+not for every row.
 """
 
 from __future__ import annotations
@@ -34,25 +34,18 @@ def scan_evenly(rows: Iterable[Row], *, number: int, sizes: Sizes, wanted: Sizes
     coin = coins(number)
     waits: dict[Hashable, int] = {}  # how many rows of a group to let pass before one is kept
     gaps: dict[Hashable, list[int]] = {}  # and how many after that, the next one last
-    alone: dict[Hashable, tuple[int, Row]] = {}
     kept: list[Row] = []
     for row in rows:
         group = row[1]
         wait = waits.get(group)
         if wait is None:
-            drawn = coin(row[3])
-            if wanted[group] == 1:
-                if group not in alone or drawn < alone[group][0]:
-                    alone[group] = drawn, row
-                continue
-            gaps[group] = gaps_between(drawn, N=sizes[group], n=wanted[group])
+            gaps[group] = gaps_between(coin(row[3]), N=sizes[group], n=wanted[group])
             wait = gaps[group].pop()
         if wait:
             waits[group] = wait - 1
         else:
             kept.append(row)
             waits[group] = gaps[group].pop()
-    kept.extend(row for _, row in alone.values())
     return kept
 
 
