@@ -1,7 +1,7 @@
 """Queries that kill themselves, and all of their Spark, at a chosen point of a batch's life.
 
-Run as ``python -m tests.spark.crashing FOLDER WHAT POINT BATCH KEEP``: a query that sheds tuples and one that sheds
-windows run at once, and WHAT of them dies. With the point "never" both run to their end. Without a group of processes
+Run as ``python -m tests.spark.crashing FOLDER WHAT POINT BATCH KEEP``: queries that shed tuples, windows and
+groups run at once, and WHAT of them dies. With the point "never" all run to their end. Without a group of processes
 to kill, only the query dies, of an error in the same place.
 """
 
@@ -28,6 +28,7 @@ from spillway import Spillway, sliding
 from spillway.core import control
 from spillway.spark import facade, windows
 from spillway.spark.decide import BatchDecision
+from spillway.spark.groups import GroupRow
 from spillway.spark.plane import ControlRow
 from spillway.spark.windows import WindowRow
 from tests.spark.orders import PAST, PATIENCE_S, play, start
@@ -39,8 +40,8 @@ POINTS = (
     "after the sink",
     "after the commit",
 )
-KINDS = ("tuples", "windows")
-ROWS = 8_000
+KINDS = ("tuples", "windows", "groups")
+ROWS, BATCHES = 5_000, 5
 WINDOW, MAX_GAP = sliding("3 seconds", "1 second"), 3
 _PAST_US = int(PAST.timestamp()) * 1_000_000
 
@@ -84,6 +85,11 @@ class CrashingWindowRow(CrashingControlRow, WindowRow):
     """The same for windows."""
 
 
+@dataclass(frozen=True)
+class CrashingGroupRow(CrashingControlRow, GroupRow):
+    """The same for groups."""
+
+
 def moment(order: Any) -> Any:
     """Return the event time of an order, a number or a column, in µs: 4 ms apart, out of order by up to 1.5 s."""
     return order * 4_000 - order * 7_919 % 1_500 * 1_000 + _PAST_US
@@ -91,16 +97,30 @@ def moment(order: Any) -> Any:
 
 def tuples(session: SparkSession, shed: Spillway) -> DataFrame:
     """Return orders by their score, as (order, weight)."""
-    kept = shed.tuples(play(session, rows=ROWS, per_batch=1_000), utility="score", never="vip", key="id")
+    kept = shed.tuples(
+        play(session, rows=ROWS, per_batch=ROWS // BATCHES), utility="score", never="vip", key="id"
+    )
     return kept.select("id", "weight")
 
 
 def totals(session: SparkSession, shed: Spillway) -> DataFrame:
     """Return the orders of each window, as (start in µs, their sum, their number)."""
     at = F.timestamp_micros(moment(F.col("id")))
-    rows = play(session, rows=ROWS, per_batch=1_000).withColumn("ts", at).withWatermark("ts", "2 seconds")
+    rows = (
+        play(session, rows=ROWS, per_batch=ROWS // BATCHES)
+        .withColumn("ts", at)
+        .withWatermark("ts", "2 seconds")
+    )
     found = shed.windows(rows, WINDOW, time="ts", max_gap=MAX_GAP).groupBy("window")
     return found.agg(F.sum("id"), F.count("*")).withColumn("window", F.unix_micros("window.start"))
+
+
+def tiers(session: SparkSession, shed: Spillway) -> DataFrame:
+    """Return some orders of each tier, as (order, tier, weight)."""
+    kept = shed.groups(
+        play(session, rows=ROWS, per_batch=ROWS // BATCHES), by="tier", value="score", key="id"
+    )
+    return kept.select("id", "tier", "weight")
 
 
 def begin(
@@ -113,8 +133,9 @@ def begin(
     shed = Spillway("crash", 2.0, checkpoint, controller=controller, arrival="timestamp")
     rows = mock.patch.object(facade, "ControlRow", partial(CrashingControlRow, death=death))
     of_windows = mock.patch.object(windows, "WindowRow", partial(CrashingWindowRow, death=death))
-    with rows, of_windows:
-        frame = {"tuples": tuples, "windows": totals}[what](session, shed)
+    of_groups = mock.patch.object(facade, "GroupRow", partial(CrashingGroupRow, death=death))
+    with rows, of_windows, of_groups:
+        frame = {"tuples": tuples, "windows": totals, "groups": tiers}[what](session, shed)
 
     def write(frame: DataFrame, batch: int) -> None:
         assert shed.wait_for_batch(batch - 1)
@@ -130,7 +151,7 @@ def begin(
 
 
 def main(folder: Path, what: str, death: Death, keep: float) -> None:
-    """Run both queries."""
+    """Run all queries."""
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")

@@ -1,6 +1,6 @@
 """A query that dies at each point of a batch's life: what is replayed is what was told the first time.
 
-In most places the query dies of an error, and twice all of its Spark of a ``kill -9``. What is on disk is the same.
+At each point the query dies of an error, and once all of its Spark of a ``kill -9``. What is on disk is the same.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from spillway.core.chance import threshold
+from spillway.core.hashing import row_hashes
 from tests.spark import crashing
-from tests.spark.crashing import KINDS, MAX_GAP, POINTS, ROWS, WINDOW, Death, moment
-from tests.spark.orders import PATIENCE_S, expected
+from tests.spark.crashing import BATCHES, KINDS, MAX_GAP, POINTS, ROWS, WINDOW, Death, moment
+from tests.spark.orders import PATIENCE_S, expected, orders, told
 from tests.spark.test_windows import decided
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +56,7 @@ def delivered(folder: Path) -> dict[int, list[Delivery]]:
 def check_tuples(folder: Path) -> dict[int, list[Delivery]]:
     """Each batch is delivered as it was told, however often it runs."""
     attempts = delivered(folder)
-    assert sorted(attempts) == list(range(8)), "no batch is missing"
+    assert sorted(attempts) == list(range(BATCHES)), "no batch is missing"
     for batch, deliveries in attempts.items():
         table = expected(folder / "checkpoint", batch, utility="score", never="vip")
         rows = sorted(zip(table["id"].to_pylist(), table["weight"].to_pylist(), strict=True))
@@ -63,10 +65,30 @@ def check_tuples(folder: Path) -> dict[int, list[Delivery]]:
     return attempts
 
 
+def check_groups(folder: Path) -> None:
+    """Of each tier the orders are kept whose hash is below one limit, the same in all attempts at a batch."""
+    attempts = delivered(folder)
+    assert sorted(attempts) == list(range(BATCHES)), "no batch is missing"
+    for batch, deliveries in attempts.items():
+        decision, table = told(folder / "checkpoint", batch), orders(1_000 * batch, 1_000)
+        hashes = row_hashes([table["id"]], decision.salt, 1_000)
+        weights = {tier: weight for _, tier, weight in deliveries[0]}
+        assert set(weights) == {0, 1, 2, 3, 4}
+        assert sum(1_000 / 5 / weight for weight in weights.values()) <= 1_000 * decision.keep_ratio + 1
+        limits = {tier: threshold(1.0 / weight) for tier, weight in weights.items()}
+        rows = zip(table["id"].to_pylist(), table["tier"].to_pylist(), hashes.tolist(), strict=True)
+        kept = [(order, tier, weights[tier]) for order, tier, drawn in rows if drawn <= limits[tier]]
+        for delivery in deliveries:
+            assert [row[:2] for row in delivery] == [row[:2] for row in kept], f"batch {batch}"
+            assert delivery == deliveries[0]
+
+
 def check_windows(folder: Path) -> None:
     """A window is whole or missing, whatever died while it was open."""
     attempts = delivered(folder)
-    assert sorted(attempts) == list(range(9)), "no batch is missing, nor the one that closes the last windows"
+    assert sorted(attempts) == list(range(BATCHES + 1)), (
+        "no batch is missing, nor the one that closes the last windows"
+    )
     exact: defaultdict[int, list[int]] = defaultdict(list)
     latest = max(moment(order) for order in range(ROWS))
     for order in range(ROWS):
@@ -89,9 +111,9 @@ def check_windows(folder: Path) -> None:
 
 
 def test_what_was_told_is_delivered_whatever_a_query_died_of(spark: SparkSession, tmp_path: Path) -> None:
-    """Both queries die once at each point, in batches 1 to 5, and keep another share each time."""
+    """All queries die once at each point, in batches 1 to 5, and keep another share each time."""
     shares = [0.2, 0.5, 0.3, 0.6, 0.4]
-    for point, batch, keep in [*zip(POINTS, range(1, 6), shares, strict=True), ("never", -1, 0.9)]:
+    for point, batch, keep in [*zip(POINTS, [1, 1, 2, 2, 3], shares, strict=True), ("never", -1, 0.9)]:
         begun = [crashing.begin(spark, what, tmp_path / what, keep, Death(point, batch)) for what in KINDS]
         for query, shed in begun:
             if point == "never":
@@ -101,19 +123,17 @@ def test_what_was_told_is_delivered_whatever_a_query_died_of(spark: SparkSession
                 with pytest.raises(PySparkException, match="dead"):
                     query.awaitTermination(PATIENCE_S)
     check_windows(tmp_path / "windows")
+    check_groups(tmp_path / "groups")
     attempts = check_tuples(tmp_path / "tuples")
-    assert len(attempts[4]) == 2, "a batch that died after its sink was delivered twice"
-    kept = [len(deliveries[0]) / 1000 for deliveries in attempts.values()]
+    assert len(attempts[2]) == 2, "a batch that died after its sink was delivered twice"
+    kept = [len(deliveries[0]) * BATCHES / ROWS for deliveries in attempts.values()]
     assert max(kept) - min(kept) > 0.3, "the controllers of the runs really differed"
 
 
 def test_what_was_told_is_delivered_after_kill_9(tmp_path: Path) -> None:
-    for what, point, batch, keep in [
-        ("tuples", "after the decision", 2, 0.6),
-        ("windows", "after the sink", 6, 0.2),  # which the first run is far from
-    ]:
-        assert crash(tmp_path, what, point, batch, keep) == -signal.SIGKILL, point
-    assert crash(tmp_path, "tuples", "never", -1, 0.9) == 0
+    """All three queries die with the machine, wherever they are when one of them has come to its point."""
+    assert crash(tmp_path, "windows", "after the sink", 3, 0.2) == -signal.SIGKILL
+    assert crash(tmp_path, "windows", "never", -1, 0.9) == 0
     check_tuples(tmp_path / "tuples")
     check_windows(tmp_path / "windows")
-    assert len(delivered(tmp_path / "windows")[6]) == 2
+    assert len(delivered(tmp_path / "windows")[3]) == 2
