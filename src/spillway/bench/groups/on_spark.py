@@ -38,9 +38,14 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class SparkPlan:
-    """How long a plain window should take, and how many are timed, in turns of ``windows``."""
+    """How long a plain window should take, and how many are timed, in turns of ``windows``.
 
+    With a number of ``rows`` there is no warm-up: for a short, rough run.
+    """
+
+    queries: tuple[str, ...] = ("parsed", "bare")
     window_s: float = 6.0
+    rows: int | None = None
     turns: int = 4
     windows: int = 6
     warm_up: tuple[int, int] = (25, 20_000)
@@ -48,7 +53,7 @@ class SparkPlan:
 
 
 FULL = SparkPlan()
-QUICK = SparkPlan(window_s=1.5, turns=1, windows=5, warm_up=(3, 10_000), fast_start=True)
+QUICK = SparkPlan(queries=("parsed",), rows=60_000, turns=1, windows=3, fast_start=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,13 +93,15 @@ def measure(plan: SparkPlan, tell: Tell) -> dict[str, Latency]:
     found = {}
     tell("starting Spark")
     with session("spillway groups", fast_start=plan.fast_start) as (spark, folder):
-        for name, query in QUERIES.items():
-            tell(f"{name}: warming up")
-            windows = Saturation(spark, folder, query, keep_ratio=KEEP_RATIO)
-            most, rows = plan.warm_up
-            rows_per_s = windows.warm_up(most_batches=most, batch_rows=rows, with_spillway=False)
-            windows.warm_up(most_batches=most, batch_rows=rows, with_spillway=True)
-            size = int(rows_per_s * max(plan.window_s - _FIXED_S, 0.5))
+        for name in plan.queries:
+            windows = Saturation(spark, folder, QUERIES[name], keep_ratio=KEEP_RATIO)
+            size = plan.rows
+            if size is None:
+                tell(f"{name}: warming up")
+                most, rows = plan.warm_up
+                rows_per_s = windows.warm_up(most_batches=most, batch_rows=rows, with_spillway=False)
+                windows.warm_up(most_batches=most, batch_rows=rows, with_spillway=True)
+                size = int(rows_per_s * max(plan.window_s - _FIXED_S, 0.5))
             plain: list[float] = []
             cod: list[float] = []
             for turn in range(plan.turns):
@@ -107,15 +114,21 @@ def measure(plan: SparkPlan, tell: Tell) -> dict[str, Latency]:
 
 def metrics(found: dict[str, Latency]) -> dict[str, float]:
     """Return the metric that counts, and that of the query in which nothing can be won."""
+    of = {name: each.p95_plain_over_cod for name, each in found.items()}
     return {
-        "p95_latency.plain_over_cod": found["parsed"].p95_plain_over_cod,
-        "p95_latency.plain_over_cod.bare": found["bare"].p95_plain_over_cod,
+        f"p95_latency.plain_over_cod{'' if name == 'parsed' else '.' + name}": ratio
+        for name, ratio in of.items()
     }
 
 
 def figure_of(plan: SparkPlan, found: dict[str, Latency]) -> Figure:
     """Return the numbers beside the paper's."""
     ratio = found["parsed"].p95_plain_over_cod
+    bare = (
+        f", {found['bare'].p95_plain_over_cod:.2f} where the aggregate is all there is"
+        if "bare" in found
+        else ""
+    )
     told = "; ".join(
         f"{name}: {np.percentile(each.plain_s, 95):.2f} s plain, {np.percentile(each.cod_s, 95):.2f} s shed "
         f"({each.rows:,} rows a window)"
@@ -124,8 +137,7 @@ def figure_of(plan: SparkPlan, found: dict[str, Latency]) -> Figure:
     return Figure(
         title="On Spark: 95th percentile of the time of a window, 97 % shed",
         paper="Up to 2.25 times faster than without shedding (Figure 8c).",
-        ours=f"{ratio:.2f} times where rows are taken apart first, {found['bare'].p95_plain_over_cod:.2f} where the "
-        f"aggregate is all there is. {told}.",
+        ours=f"{ratio:.2f} times where rows are taken apart first{bare}. {told}.",
         holds=ratio >= BAR,
         numbers={"plan": asdict(plan), "latency": {name: asdict(each) for name, each in found.items()}},
     )
