@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spillway.core.join import JoinConfig, Predicate, Shedding, Utility, run
@@ -95,7 +95,6 @@ def pairs(table: pa.Table) -> list[Pair]:
 
 
 @pytest.mark.parametrize("access", ACCESSES)
-@settings(max_examples=150)
 @given(case=cases())
 def test_without_a_budget_all_pairs_come_out_in_order(access: Any, case: Case) -> None:
     left, right = case.tables()

@@ -3,14 +3,17 @@
 from spillway.core.join.config import JoinConfig
 from spillway.core.join.operator import Join, Work
 from spillway.core.join.predicates import Predicate, equality, inner_product, overlap, subset, superset
+from spillway.core.join.rate import RateConfig
 from spillway.core.join.run import run
 from spillway.core.join.shedding import Shedding
 from spillway.core.join.utility import Utility
+from spillway.core.join.warm_up import warm_up
 
 __all__ = [
     "Join",
     "JoinConfig",
     "Predicate",
+    "RateConfig",
     "Shedding",
     "Utility",
     "Work",
@@ -20,4 +23,5 @@ __all__ = [
     "run",
     "subset",
     "superset",
+    "warm_up",
 ]

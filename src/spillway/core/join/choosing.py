@@ -40,6 +40,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from spillway.core.join.inlined import inlined
 from spillway.core.join.sliding import Meetings
 from spillway.core.join.store import Store
 from spillway.core.join.values import Floats, Ints
@@ -69,7 +70,7 @@ def ages(times: Any, others: Any, length: int, smooth: bool) -> Any:
     return found
 
 
-@kernel
+@inlined
 def _begin(edges: Any, j: int, since: int, low: int, high: int, times: Any, first: int) -> Any:
     """Move the boundary at which basic window j begins up to where it is now, and return its row number."""
     at = max(edges[j], low)
@@ -79,7 +80,7 @@ def _begin(edges: Any, j: int, since: int, low: int, high: int, times: Any, firs
     return at
 
 
-@kernel
+@inlined
 def _part(
     edges: Any, j: int, last: bool, newest: int, low: int, high: int, length: int, times: Any, first: int,
     a: int, newer: bool,
@@ -92,7 +93,7 @@ def _part(
     return (stop - a, stop) if newer else (start, start + a)
 
 
-@kernel
+@inlined
 def _file(parts: Any, began: int, written: int, start: int, stop: int) -> None:
     """Put a range where it belongs in time."""
     at = written
@@ -159,7 +160,7 @@ def _choose(
     return len(side), written
 
 
-@kernel
+@inlined
 def _joined(parts: Any, began: int, written: int) -> int:
     """Make one of ranges that touch."""
     kept = began

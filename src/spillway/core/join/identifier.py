@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from spillway.core.join.index import Index
-from spillway.core.join.inverted import add_up, report, report_all
+from spillway.core.join.inverted import report, report_all
 from spillway.core.join.predicates import WITHIN_ARRIVING, WITHIN_STORED
 from spillway.core.join.table import WHOLE, place, remove
 from spillway.core.join.values import EMPTY
@@ -109,7 +109,7 @@ def _traverse(
 ) -> Any:  # fmt: skip
     """Read a whole list, and add up what rows in [low, high) have in common with the query."""
     _, _, _, weights, _, links, first, first_item = other
-    read, depth = 0, 1
+    read, depth, weighted = 0, 1, len(weights) > 0
     stack[0] = root
     while depth:
         depth -= 1
@@ -117,9 +117,12 @@ def _traverse(
         read += 1
         row = links[at, ROW]
         if low <= row < high:
-            count = add_up(
-                row - first, weight * weights[at] if len(weights) else 0.0, row, common, sums, met, count
-            )
+            if common[row - first] == 0:
+                met[count] = row
+                count += 1
+            common[row - first] += 1
+            if weighted:
+                sums[row - first] += weight * weights[at]
         for way in (LESS, MORE):
             if links[at, way] >= 0:
                 stack[depth] = links[at, way]

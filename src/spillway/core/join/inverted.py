@@ -117,36 +117,40 @@ def _entry(
 
 @kernel
 def _walk(
-    node: int, parts: Any, began: int, end: int, weight: float, other: Any, common: Any, sums: Any, met: Any,
+    nodes: Any, query: Any, parts: Any, began: int, end: int, other: Any, common: Any, sums: Any, met: Any,
     count: int,
 ) -> Any:  # fmt: skip
-    """Go back in time through a list, and add up what rows of the ranges have in common with the query."""
+    """Go back in time through lists, and add up what rows of the ranges have in common with the query.
+
+    The lists are read in turns: a step in one need not wait for the memory that a step in another has asked for.
+    """
     _, starts, _, weights, _, links, first, first_item = other
-    read, p = 0, end - 1
-    oldest = starts[parts[began, 0] - first]
-    while node >= oldest:
-        at = node - first_item
-        read += 1
-        row = links[at, ROW]
-        while row < parts[p, 0]:
-            p -= 1
-        if row < parts[p, 1]:
-            count = add_up(
-                row - first, weight * weights[at] if len(weights) else 0.0, row, common, sums, met, count
-            )
-        node = links[at, BEFORE]
+    read, left, weighted = 0, len(nodes), len(weights) > 0
+    oldest, newest = starts[parts[began, 0] - first], parts[end - 1, 0]
+    while left:
+        turn = 0
+        while turn < left:
+            node = nodes[turn]
+            if node < oldest:
+                left -= 1
+                nodes[turn], query[turn] = nodes[left], query[left]
+                continue
+            at = node - first_item
+            read += 1
+            row, nodes[turn] = links[at, ROW], links[at, BEFORE]
+            p = end - 1
+            if row < newest:
+                while row < parts[p, 0]:
+                    p -= 1
+            if row < parts[p, 1]:
+                if common[row - first] == 0:
+                    met[count] = row
+                    count += 1
+                common[row - first] += 1
+                if weighted:
+                    sums[row - first] += query[turn] * weights[at]
+            turn += 1
     return count, read
-
-
-@kernel
-def add_up(at: int, product: float, row: int, common: Any, sums: Any, met: Any, count: int) -> Any:
-    """Note one more common item of a row."""
-    if common[at] == 0:
-        met[count] = row
-        count += 1
-    common[at] += 1
-    sums[at] += product
-    return count
 
 
 @kernel
@@ -170,14 +174,22 @@ def report(
 ) -> Any:  # fmt: skip
     """Write the matches among rows that were met, oldest first, and forget what was added up."""
     keys, partners, scores = found
-    _in_order(met, count)
+    matching = 0
     for i in range(count):
         at = met[i] - other[6]
         shared = common[at] if other[0][at] and size else 0
         if judge(rule, at_least, shared, sums[at], size, other[0][at]):
-            keys[written], partners[written] = k, met[i]
-            scores[written] = sums[at] if rule == PRODUCT else shared
-            written += 1
+            met[matching] = met[i]
+            matching += 1
+        else:
+            common[at] = 0
+            sums[at] = 0.0
+    _in_order(met, matching)
+    for i in range(matching):
+        at = met[i] - other[6]
+        keys[written], partners[written] = k, met[i]
+        scores[written] = sums[at] if rule == PRODUCT else (common[at] if other[0][at] and size else 0)
+        written += 1
         common[at] = 0
         sums[at] = 0.0
     return written
@@ -203,6 +215,7 @@ def _search(
     side, row, low, high = meetings
     ends, parts = ranges
     common, sums, met = scratch
+    nodes, query = np.empty(16, np.int64), np.empty(16)
     for k in range(since, len(side)):
         s = side[k]
         own, other = (left, right) if s == 0 else (right, left)
@@ -231,25 +244,27 @@ def _search(
             written = report_all(k, parts, began, ends[k], found, written)
             work[1] += total
             continue
-        count = 0
-        extra = 1 if rule == WITHIN_ARRIVING and size else 0  # empty sets are within every set
-        for n in range(starts[at + 1] - starts[at] + extra):
-            is_item = n < starts[at + 1] - starts[at]
-            node_at = starts[at] - first_item + n
-            item = items[node_at] if is_item else EMPTY
-            weight = weights[node_at] if is_item and len(weights) else 0.0
-            if not by_window[1 - s]:
-                entry, lookups = _entry(table, item, 0, 0, 0, other_times, other[6], length, False)
-                count, read = _walk(entry, parts, began, ends[k], weight, other, common, sums, met, count)
-                work[0] += lookups
-                work[1] += read
-                continue
-            for p in range(began, ends[k]):
-                entry, lookups = _entry(
-                    table, item, parts[p, 0], parts[p, 1], high[k], other_times, other[6], length, True
+        count, items_here = 0, starts[at + 1] - starts[at]
+        lists = items_here + (1 if rule == WITHIN_ARRIVING and size else 0)  # empty sets are within every set
+        if lists > len(nodes):
+            nodes, query = np.empty(2 * lists, np.int64), np.empty(2 * lists)
+        apart = by_window[1 - s]
+        for p in range(began if apart else ends[k] - 1, ends[k]):
+            begin = p if apart else began
+            for n in range(lists):
+                item = items[starts[at] - first_item + n] if n < items_here else EMPTY
+                query[n] = weights[starts[at] - first_item + n] if n < items_here and len(weights) else 0.0
+                nodes[n], lookups = _entry(
+                    table, item, parts[begin, 0], parts[p, 1], high[k], other_times, other[6], length, apart
                 )
-                count, read = _walk(entry, parts, p, p + 1, weight, other, common, sums, met, count)
                 work[0] += lookups
+            # sums are to be added in the order of the items, as a merge does: then one list after the other
+            together = 1 if rule == PRODUCT else lists
+            for n in range(0, lists, together):
+                count, read = _walk(
+                    *(nodes[n : n + together], query[n : n + together], parts, begin, p + 1),
+                    *(other, common, sums, met, count),
+                )
                 work[1] += read
         written = report(k, rule, at_least, size, other, common, sums, met, count, found, written)
     return len(side), written

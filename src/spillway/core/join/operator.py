@@ -175,7 +175,8 @@ class Join:
             allowed = None
             if budget is not None and not self.shedding.drop_rows:
                 share = (demand[high] - demand[low]) / max(1.0, demand[-1] - demand[low])
-                allowed = max(0.0, budget - self.work.spent) * share / self._per_comparison
+                left = budget - self.work.spent - float(self.selection.chooser.carry.sum())
+                allowed = max(0.0, left) * share / self._per_comparison
             ranges, full = self.selection.choose(self.stores, piece, allowed, fraction)
             matches = self.finder.find(self.stores, piece, ranges, self._matching())
             self._account(ranges.comparisons, matches)

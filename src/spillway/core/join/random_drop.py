@@ -26,9 +26,9 @@ def keep_ratio(budget: float, *, old: float, new: float) -> float:
     """Return q for a budget of comparisons, with those that rows would make with stored and with new rows."""
     if budget >= old + new:
         return 1.0
-    if new <= 0.0:
-        return max(0.0, budget / old)
-    return max(0.0, 2.0 * budget / (old + math.sqrt(old * old + 4.0 * new * budget)))
+    if budget <= 0.0:
+        return 0.0
+    return 2.0 * budget / (old + math.sqrt(old * old + 4.0 * new * budget))
 
 
 def encounters(

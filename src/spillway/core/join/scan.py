@@ -27,23 +27,27 @@ BLOCK = 256
 
 
 @kernel
-def merge(
-    items: Any, weights: Any, low: int, high: int, others: Any, other_weights: Any, start: int, stop: int
-) -> Any:
-    """Return how many items two sorted sets share, and their inner product (0 without weights)."""
-    common, product = 0, 0.0
-    while low < high and start < stop:
-        if items[low] < others[start]:
-            low += 1
-        elif items[low] > others[start]:
-            start += 1
-        else:
-            common += 1
-            if len(weights):
-                product += weights[low] * other_weights[start]
-            low += 1
-            start += 1
-    return common, product
+def _merge(
+    items: Any, weights: Any, low: int, high: int, others: Any, other_weights: Any, starts: Any, first_item: int,
+    rows: Any, count: int, commons: Any, products: Any,
+) -> None:  # fmt: skip
+    """Write how many items a sorted set shares with each of some rows, and their inner products (else 0)."""
+    weighted = len(weights) > 0
+    for c in range(count):
+        mine, start, stop = low, starts[rows[c]] - first_item, starts[rows[c] + 1] - first_item
+        common, product = 0, 0.0
+        while mine < high and start < stop:
+            if items[mine] < others[start]:
+                mine += 1
+            elif items[mine] > others[start]:
+                start += 1
+            else:
+                common += 1
+                if weighted:
+                    product += weights[mine] * other_weights[start]
+                mine += 1
+                start += 1
+        commons[c], products[c] = common, product
 
 
 @kernel
@@ -92,6 +96,16 @@ def _scan_single(
 
 
 @kernel
+def _set_bits(words: Any, at: int, query: Any) -> Any:
+    """Copy the words of a row and count their bits."""
+    bits = np.uint64(0)
+    for word in range(len(query)):
+        query[word] = words[word, at]
+        bits += popcount(query[word])
+    return np.int64(bits)
+
+
+@kernel
 def _common_bits(query: Any, words: Any, base: int, length: int, counts: Any) -> None:
     for j in range(length):
         counts[j] = 0
@@ -102,11 +116,11 @@ def _common_bits(query: Any, words: Any, base: int, length: int, counts: Any) ->
 
 
 @kernel
-def _pass(counts: Any, least: Any, length: int, candidates: Any) -> int:
+def _pass(counts: Any, least: Any, base: int, length: int, candidates: Any) -> int:
     passed = 0
     for j in range(length):
         if counts[j] >= least:
-            candidates[passed] = j
+            candidates[passed] = base + j
             passed += 1
     return passed
 
@@ -116,7 +130,7 @@ def _pass_own(counts: Any, sizes: Any, base: int, length: int, hidden: Any, cand
     passed = 0
     for j in range(length):
         if np.int64(counts[j]) + hidden >= sizes[base + j]:
-            candidates[passed] = j
+            candidates[passed] = base + j
             passed += 1
     return passed
 
@@ -130,8 +144,8 @@ def _scan(
     ends, parts = ranges
     keys, partners, scores = found
     counts, candidates = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64)
-    word_count = len(left[4])
-    query = np.empty(word_count, np.uint64)
+    commons, products = np.empty(BLOCK, np.int64), np.empty(BLOCK)
+    query = np.empty(len(left[4]), np.uint64)
     for k in range(since, len(side)):
         own, other = (left, right) if side[k] == 0 else (right, left)
         sizes, starts, items, weights, words, _, own_first, own_first_item = own
@@ -145,11 +159,7 @@ def _scan(
         at = row[k] - own_first
         rule, size = rules[side[k]], sizes[at]
         low, high = starts[at] - own_first_item, starts[at + 1] - own_first_item
-        bits = np.uint64(0)
-        for word in range(word_count):
-            query[word] = words[word, at]
-            bits += popcount(query[word])
-        hidden = size - np.int64(bits)
+        hidden = size - _set_bits(words, at, query)
         counted = exact and rule != PRODUCT
         least = np.int64(at_least) if rule == AT_LEAST else (1 if rule == PRODUCT else size)
         for p in range(began, ends[k]):
@@ -159,16 +169,19 @@ def _scan(
                 if rule == WITHIN_ARRIVING:
                     passed = _pass_own(counts, o_sizes, base, length, hidden, candidates)
                 else:
-                    passed = _pass(counts, np.uint64(max(0, least - hidden)), length, candidates)
+                    passed = _pass(counts, np.uint64(max(0, least - hidden)), base, length, candidates)
+                if counted or size == 0:
+                    for c in range(passed):
+                        commons[c], products[c] = counts[candidates[c] - base], 0.0
+                else:
+                    _merge(
+                        *(items, weights, low, high, o_items, o_weights, o_starts, first_item),
+                        *(candidates, passed, commons, products),
+                    )
                 for c in range(passed):
-                    j = candidates[c]
-                    common, product = np.int64(counts[j]), 0.0
-                    if not counted and size > 0:
-                        start, stop = o_starts[base + j] - first_item, o_starts[base + j + 1] - first_item
-                        common, product = merge(items, weights, low, high, o_items, o_weights, start, stop)
-                    if judge(rule, at_least, common, product, size, o_sizes[base + j]):
-                        keys[written], partners[written] = k, begin + j
-                        scores[written] = product if rule == PRODUCT else common
+                    if judge(rule, at_least, commons[c], products[c], size, o_sizes[candidates[c]]):
+                        keys[written], partners[written] = k, candidates[c] + first
+                        scores[written] = products[c] if rule == PRODUCT else commons[c]
                         written += 1
     return len(side), written
 

@@ -36,6 +36,7 @@ class Shedding:
     - ``basic_window_s``: the paper's b; by default a twentieth of the shorter window, or a two hundredth of the
       longer.
     - ``sample``: γ. A share γr of the rows is processed in full, to learn; it takes about γ of the budget.
+      The paper has 0.1.
     - ``period_s``: T_c, after how much time what was counted becomes the order of basic windows.
     - ``memory``: how much older counts weigh after each period; 0 is the paper's.
     - ``learn_from``: all comparisons, or only those of rows processed in full as in the paper.
@@ -47,7 +48,7 @@ class Shedding:
     direction: bool = True
     utility: Utility | None = None
     basic_window_s: float | None = None
-    sample: float = 0.1
+    sample: float = 0.05
     period_s: float = 5.0
     memory: float = 0.8
     learn_from: Literal["all", "full"] = "all"

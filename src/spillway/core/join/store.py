@@ -106,7 +106,7 @@ class Store:
         self.add(Rows(state["numbers"], state["times"], state["types"], starts, state["items"], weights))
 
     def _make_room(self, count: int, items: int) -> None:
-        if self.end - self.first + count > len(self.times):
+        if _should_move(self.end - self.first + count, len(self) + count, len(self.times)):
             shift = self.head - self.first
             room = _room(len(self) + count, len(self.times))
             live_end = self.end - self.first
@@ -119,8 +119,10 @@ class Store:
             words[:, : live_end - shift] = self.words[:, shift:live_end]
             self.words = words
             self.first = self.head
-        if self.end_item - self.first_item + items > len(self.items):
-            oldest = int(self.starts[self.head - self.first])
+        oldest = int(self.starts[self.head - self.first])
+        if _should_move(
+            self.end_item - self.first_item + items, self.end_item - oldest + items, len(self.items)
+        ):
             shift, live_end = oldest - self.first_item, self.end_item - self.first_item
             room = _room(live_end - shift + items, len(self.items))
             self.items = _moved(self.items, shift, live_end, room)
@@ -131,10 +133,15 @@ class Store:
             self.first_item = oldest
 
 
-def _room(needed: int, now: int) -> int:
-    """Return a capacity of which at most half is in use, and which shrinks when far too large."""
-    room = max(_LEAST, 2 * needed)
-    return now if room <= now <= 4 * room else room
+def _should_move(reach: int, used: int, room: int) -> bool:
+    """Whether an array is too short for what it has to reach, or far too long for what is in use."""
+    return reach > room or room > 8 * max(_LEAST, used)
+
+
+def _room(used: int, now: int) -> int:
+    """Return a room of which at most half is in use."""
+    room = max(_LEAST, 2 * used)
+    return now if room <= now <= 2 * room else room
 
 
 def _moved(array: Array, low: int, high: int, room: int) -> Array:

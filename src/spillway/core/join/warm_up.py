@@ -1,0 +1,38 @@
+"""Compile every kernel before rows come, or load what has been compiled before.
+
+Compiling takes several seconds, once per machine: the results are cached on disk, and later processes load them in a
+fraction of a second. A stream should pay for neither in its first batch, so call this first. Each kernel has a single
+signature: whatever the columns are, they are the same arrays when they reach it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from spillway.core.join.config import Access, JoinConfig
+from spillway.core.join.predicates import Predicate
+from spillway.core.join.shedding import Shedding
+from spillway.core.join.table import empty_table, larger
+
+
+def warm_up(access: Sequence[Access] = ("scan", "index")) -> None:
+    """Run two small joins through each way of access: of single values, and of weighted sets."""
+    weighted = pa.array([[("a", 1.0)], [("b", 2.0), ("a", 1.0)], []], pa.map_(pa.string(), pa.float64()))
+    single = pa.array(["a", "b", "a"])
+    shedding = Shedding(period_s=1.0, sample=1.0)
+    larger(empty_table())
+    for way in access:
+        for on, values in (
+            (Predicate("inner_product", "v", "v", 1.0), weighted),
+            (Predicate("equality", "v", "v"), single),
+        ):
+            table = pa.table({"time": [0.0, 0.5, 2.5], "v": values})
+            config = JoinConfig(on=on, within_s=1.0, access=way, shedding=shedding)
+            join = config.build()
+            join.process(table, table, 2)
+            join = config.build(join.snapshot())
+            later = table.set_column(0, "time", pa.array([10.0, 10.5, 12.0]))
+            join.process(later, None)
+            join.process(None, later.slice(2), fraction=0.5)
