@@ -111,8 +111,8 @@ def check_windows(folder: Path) -> None:
 
 
 def test_what_was_told_is_delivered_whatever_a_query_died_of(spark: SparkSession, tmp_path: Path) -> None:
-    """All queries die once at each point, in batches 1 to 5, and keep another share each time."""
-    shares = [0.2, 0.5, 0.3, 0.6, 0.4]
+    """All queries die once at each point, and keep another share each time."""
+    shares = [0.2, 0.7, 0.3, 0.6, 0.4]
     for point, batch, keep in [*zip(POINTS, [1, 1, 2, 2, 3], shares, strict=True), ("never", -1, 0.9)]:
         begun = [crashing.begin(spark, what, tmp_path / what, keep, Death(point, batch)) for what in KINDS]
         for query, shed in begun:
@@ -135,5 +135,6 @@ def test_what_was_told_is_delivered_after_kill_9(tmp_path: Path) -> None:
     assert crash(tmp_path, "windows", "after the sink", 3, 0.2) == -signal.SIGKILL
     assert crash(tmp_path, "windows", "never", -1, 0.9) == 0
     check_tuples(tmp_path / "tuples")
+    check_groups(tmp_path / "groups")
     check_windows(tmp_path / "windows")
     assert len(delivered(tmp_path / "windows")[3]) == 2
