@@ -182,12 +182,12 @@ def test_utilities_are_checked(change: dict[str, Any], message: str) -> None:
 def test_counts_become_an_order_and_fade() -> None:
     learned = Correlation(np.array([3, 2]), memory=0.5)
     compared = np.array([[100, 100, 0], [100, 0, 0]])
-    learned.tally(compared, np.array([0, 0, 0, 1]), np.array([1, 1, 0, 0]))
+    learned.tally(compared, np.array([[1, 2, 0], [1, 0, 0]]))
     learned.step()
     assert learned.order.tolist() == [[1, 2, 0], [0, 1, 2]]
     assert learned.density[0].tolist() == [0.01, 0.02, 0.015], "what was never compared counts as average"
     assert learned.newer.tolist() == [[False, False, True], [True, True, True]]
-    learned.tally(10 * compared, np.zeros(60, np.int64), np.zeros(60, np.int64))
+    learned.tally(10 * compared, np.array([[60, 0, 0], [0, 0, 0]]))
     learned.step()
     assert learned.order[0].tolist()[0] == 0
 

@@ -58,39 +58,26 @@ def basic_windows(window: int, length: int, slide: Slide) -> int:
     return max(1, -(-window // length)) + (slide == "step")
 
 
-@kernel
-def ages(times: Any, others: Any, length: int, smooth: bool) -> Any:
-    """Return j for each pair of times, the later one first: the basic window in which the later row met the other."""
-    found = np.empty(len(times), np.int64)
-    for k in range(len(times)):
-        if smooth:
-            found[k] = max(0, -(-(times[k] - others[k]) // length) - 1)
-        else:
-            found[k] = times[k] // length - others[k] // length
-    return found
+@inlined
+def age(time: int, other: int, length: int, smooth: bool) -> Any:
+    """Return j, the basic window in which a row at ``time`` meets one at ``other``."""
+    if smooth:
+        return max(0, -(-(time - other) // length) - 1)
+    return time // length - other // length
 
 
 @inlined
-def _begin(edges: Any, j: int, since: int, low: int, high: int, times: Any, first: int) -> Any:
+def _begin(edges: Any, i: int, j: int, since: int, low: int, high: int, times: Any, firsts: Any) -> Any:
     """Move the boundary at which basic window j begins up to where it is now, and return its row number."""
-    at = max(edges[j], low)
-    while at < high and times[at - first] < since:
-        at += 1
-    edges[j] = at
+    at = max(edges[i, j], low)
+    if i == 0:
+        while at < high and times[0][at - firsts[0]] < since:
+            at += 1
+    else:
+        while at < high and times[1][at - firsts[1]] < since:
+            at += 1
+    edges[i, j] = at
     return at
-
-
-@inlined
-def _part(
-    edges: Any, j: int, last: bool, newest: int, low: int, high: int, length: int, times: Any, first: int,
-    a: int, newer: bool,
-) -> Any:  # fmt: skip
-    """Return at most a rows of basic window j, next to the newer or the older neighbour."""
-    stop = _begin(edges, j - 1, newest - (j - 1) * length, low, high, times, first) if j > 0 else high
-    start = low if last else _begin(edges, j, newest - j * length, low, stop, times, first)
-    if stop - start <= a:
-        return start, stop
-    return (stop - a, stop) if newer else (start, start + a)
 
 
 @inlined
@@ -104,55 +91,41 @@ def _file(parts: Any, began: int, written: int, start: int, stop: int) -> None:
 
 
 @kernel
-def _census(
-    edges: Any, count: int, newest: int, low: int, high: int, length: int, times: Any, first: int, met: Any
-) -> None:
-    """Count the rows of each basic window of a whole window."""
-    stop = high
-    for j in range(count):
-        start = low if j == count - 1 else _begin(edges, j, newest - j * length, low, high, times, first)
-        met[j] += stop - start
-        stop = start
-
-
-@kernel
 def _choose(
-    meetings: Any, types: Any, full: Any, left: Any, right: Any, lefts: int, rights: int,
-    fraction: Any, carry: Any, order: Any, newer: Any, count: Any, edges: Any, length: int, smooth: bool,
-    count_all: bool, met: Any, ends: Any, parts: Any, since: int, written: int,
+    meetings: Any, types: Any, full: Any, times: Any, firsts: Any, fraction: Any, carry: Any, order: Any,
+    newer: Any, count: Any, edges: Any, length: int, smooth: bool, count_all: bool, met: Any, ends: Any,
+    parts: Any, since: int, written: int,
 ) -> tuple[int, int]:  # fmt: skip
     side, time, low, high = meetings
     most = max(count[0], count[1])
     for k in range(since, len(side)):
         if written + most > len(parts):
             return k, written
-        began = written
-        size = high[k] - low[k]
-        i = 1 - side[k]
-        times, first = (left, lefts) if i == 0 else (right, rights)
+        began, size, i = written, high[k] - low[k], 1 - side[k]
         newest = time[k] - length if smooth else time[k] // length * length  # where basic window 0 begins
         share = 1.0 if full[k] else fraction[i, types[k]]
-        if share >= 1.0:
-            if size:
-                _census(edges[i], count[i], newest, low[k], high[k], length, times, first, met[i])
-                parts[written, 0], parts[written, 1] = low[k], high[k]
-                written += 1
-            ends[k] = written
-            continue
-        whole = share * size + carry[i]
+        whole = share * size + (carry[i] if share < 1.0 else 0.0)
         a = min(size, np.int64(math.floor(whole + 1e-9)))
-        carry[i] = whole - a
+        if share < 1.0:
+            carry[i] = whole - a
         for rank in range(count[i]):
             if a <= 0:
                 break
-            j = order[i, rank]
-            last = j == count[i] - 1
-            start, stop = _part(
-                edges[i], j, last, newest, low[k], high[k], length, times, first, a, newer[i, j]
-            )
+            j = rank if share >= 1.0 else order[i, rank]
+            start = stop = high[k]
+            if j > 0:
+                stop = _begin(edges, i, j - 1, newest - (j - 1) * length, low[k], high[k], times, firsts)
+            if j == count[i] - 1:
+                start = low[k]
+            else:
+                start = _begin(edges, i, j, newest - j * length, low[k], stop, times, firsts)
+            if stop - start > a and newer[i, j]:
+                start = stop - a
+            elif stop - start > a:
+                stop = start + a
             if stop > start:
                 a -= stop - start
-                met[i, j] += (stop - start) * count_all
+                met[i, j] += (stop - start) * (count_all or share >= 1.0)
                 _file(parts, began, written, start, stop)
                 written += 1
         written = _joined(parts, began, written)
@@ -220,7 +193,7 @@ class Chooser:
         left, right = stores
         fixed: tuple[Any, ...] = (
             (meetings.side, meetings.time, meetings.low, meetings.high),
-            *(types, full, left.times, right.times, left.first, right.first),
+            *(types, full, (left.times, right.times), (left.first, right.first)),
             *(fraction, self.carry, order, newer, self.count, self.edges, self.length, self.smooth),
             *(count_all, self.met, ends),
         )

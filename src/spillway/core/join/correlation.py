@@ -37,7 +37,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.join.choosing import age
 from spillway.core.join.values import Floats, Ints
+from spillway.core.kernel import kernel
+
+
+@kernel
+def matches_by_age(
+    keys: Any, partners: Any, counts: Any, side: Any, time: Any, times: Any, firsts: Any, length: Any,
+    smooth: Any, found: Any,
+) -> None:  # fmt: skip
+    """Count matches by window and basic window; only those of rows that count."""
+    for m in range(len(keys)):
+        k = keys[m]
+        if counts[k]:
+            i = 1 - side[k]
+            other = times[0][partners[m] - firsts[0]] if i == 0 else times[1][partners[m] - firsts[1]]
+            found[i, age(time[k], other, length, smooth)] += 1
 
 
 class Correlation:
@@ -52,10 +68,10 @@ class Correlation:
         self.order: Ints = np.tile(np.arange(shape[1]), (2, 1))
         self.newer: npt.NDArray[np.bool_] = np.ones(shape, np.bool_)
 
-    def tally(self, compared: Ints, windows: Ints, ages: Ints) -> None:
-        """Count comparisons by (window, basic window), and matches by the two of each."""
+    def tally(self, compared: Ints, matched: Ints) -> None:
+        """Count comparisons and matches, both by window and basic window."""
         self.compared += compared
-        np.add.at(self.matched, (windows, ages), 1.0)
+        self.matched += matched
 
     def step(self) -> None:
         """Turn the counts into estimates and sort the basic windows."""

@@ -72,7 +72,7 @@ class Index:
                 return matches.done(lookups=int(work[0]), postings=int(work[1]))
             self._enlarge(0, left)
             self._enlarge(1, right)
-            matches.grow()
+            matches.make_room(done)
 
     def expired(self, stores: Stores, matching: Matching) -> None:
         """Take out rows that have left the windows without a row of the other side coming by."""

@@ -45,8 +45,8 @@ class Matches:
 
     def __init__(self, meetings: Meetings, ranges: Ranges) -> None:
         lengths = np.concatenate([np.zeros(1, np.int64), np.cumsum(ranges.parts[:, 1] - ranges.parts[:, 0])])
-        totals = np.diff(lengths[ranges.ends], prepend=0)
-        room = max(_LEAST, len(meetings), int(totals.max(initial=0)))
+        self._most = np.diff(lengths[ranges.ends], prepend=0)  # what each row can match
+        room = max(_LEAST, len(meetings), int(self._most.max(initial=0)))
         self.found: tuple[Ints, Ints, Floats] = (
             np.empty(room, np.int64),
             np.empty(room, np.int64),
@@ -55,9 +55,11 @@ class Matches:
         self.written = 0
         self.comparisons = self.lookups = self.postings = 0
 
-    def grow(self) -> None:
-        """Make twice the room."""
+    def make_room(self, row: int) -> None:
+        """Make twice the room, if it might not do for one more row."""
         keys, partners, scores = self.found
+        if self.written + self._most[row] <= len(keys):
+            return
         self.found = (
             np.concatenate([keys, np.empty_like(keys)]),
             np.concatenate([partners, np.empty_like(partners)]),

@@ -209,5 +209,5 @@ def scan(
                 *(sides, chosen, *views, rules, least, signatures.exact, matches.found, done, matches.written)
             )
         if done < len(meetings):
-            matches.grow()
+            matches.make_room(done)
     return matches.done(comparisons=ranges.comparisons)

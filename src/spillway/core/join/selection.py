@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spillway.core.join.choosing import Chooser, Ranges, ages
+from spillway.core.join.choosing import Chooser, Ranges
 from spillway.core.join.config import JoinConfig
-from spillway.core.join.correlation import Correlation
+from spillway.core.join.correlation import Correlation, matches_by_age
 from spillway.core.join.direction import directed
 from spillway.core.join.draws import SAMPLE, drawn
 from spillway.core.join.matches import Matches
@@ -29,6 +29,7 @@ from spillway.core.join.sliding import Meetings
 from spillway.core.join.store import Store
 from spillway.core.join.utility import Worth, filled
 from spillway.core.join.values import Floats, Ints
+from spillway.core.kernel import kernel
 
 Stores = tuple[Store, Store]
 Flags = npt.NDArray[np.bool_]
@@ -69,8 +70,9 @@ class Selection:
             if budget is not None and fraction is None:
                 F = float(size[full].sum())
                 r = max(0.0, budget - F) / max(1.0, D - F)
-            demand = np.zeros((2, self.types))
-            np.add.at(demand, (1 - meetings.side[~full], types[~full]), size[~full])
+            place = (1 - meetings.side) * self.types + types
+            sizes = np.where(full, 0.0, size)
+            demand = np.asarray(np.bincount(place, sizes, 2 * self.types), np.float64).reshape(2, self.types)
             self.fractions = self._fractions(min(1.0, r), demand)
         order, newer = self.correlation.order, self.correlation.newer
         ranges = self.chooser.choose(
@@ -84,15 +86,16 @@ class Selection:
         compared, self.chooser.met = self.chooser.met, np.zeros_like(self.chooser.met)
         if not self.shedding.learns:
             return
-        window = 1 - meetings.side
-        if not self.from_all:
-            counted = full[keys]
-            keys, partners = keys[counted], partners[counted]
-        met_times = gather(stores, window[keys], partners, "times")
-        age = ages(meetings.time[keys], met_times, self.chooser.length, self.chooser.smooth)
-        self.correlation.tally(compared, window[keys], age)
+        counts = np.ones(len(meetings), np.bool_) if self.from_all else full
+        matched = np.zeros_like(compared)
+        matches_by_age(
+            *(keys, partners, counts, meetings.side, meetings.time),
+            *((stores[0].times, stores[1].times), (stores[0].first, stores[1].first)),
+            *(self.chooser.length, self.chooser.smooth, matched),
+        )
+        self.correlation.tally(compared, matched)
         if self.worth is not None:
-            types = column(stores, meetings, "types")
+            window, types = 1 - meetings.side, column(stores, meetings, "types")
             self.worth.see(meetings.side, types)
             counted = full[keys]
             keys, partners = keys[counted], partners[counted]
@@ -159,7 +162,11 @@ def gather(stores: Stores, side: Ints, row: Ints, name: str) -> Ints:
     """Return a column at rows of either side."""
     left, right = (getattr(store, name) for store in stores)
     found = np.empty(len(row), np.int64)
-    on_left = side == 0
-    found[on_left] = left[row[on_left] - stores[0].first]
-    found[~on_left] = right[row[~on_left] - stores[1].first]
+    _gather(left, right, stores[0].first, stores[1].first, side, row, found)
     return found
+
+
+@kernel
+def _gather(left: Any, right: Any, lefts: int, rights: int, side: Any, row: Any, found: Any) -> None:
+    for k in range(len(row)):
+        found[k] = left[row[k] - lefts] if side[k] == 0 else right[row[k] - rights]
