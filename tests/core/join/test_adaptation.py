@@ -152,16 +152,18 @@ def test_no_grid_of_fractions_is_worth_more() -> None:
     assert value(found) >= best - 1e-9
 
 
-def test_utilities_are_learned_from_full_rows_and_lean_on_chance_before() -> None:
-    worth = Worth(Utility("kind", {"a": 4.0, "b": 1.0}), memory=0.5)
-    sides, types = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
-    worth.see(sides, types)
-    assert worth.estimate(np.array([0.1, 0.2]))[:, :2].tolist() == [[0.4, 0.25], [0.8, 0.5]]
-    many = np.full(1000, 1_000_000)
-    none = np.empty(0, np.int64)
-    worth.tally(np.zeros(1000, np.int64), np.zeros(1000, np.int64), many, (none, none, none))
-    assert worth.estimate(np.array([0.1, 0.2]))[0, 0] < 1e-3
-    assert worth.estimate(np.array([0.1, 0.2]))[0, 1] == 0.25
+def test_utilities_are_learned_and_lean_on_no_influence_before() -> None:
+    worth = Worth(Utility("kind", {"a": 4.0, "b": 1.0}), memory=0.5, most=2)
+    density, mean = np.array([[0.05, 0.15], [0.2, 0.2]]), np.array([0.1, 0.2])
+    none, compared = np.empty(0, np.int64), np.zeros((2, 3, 2), np.int64)
+    worth.tally(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), compared, (none, none, none))
+    assert worth.estimate(density, mean)[:, :2] == pytest.approx(np.array([[0.4, 0.25], [0.8, 0.5]]))
+    # type b met only the better basic window of window 0, and matched twice as often as others there, with b's
+    compared[0, 1, 1] = 1_000_000
+    b = np.ones(300_000, np.int64)
+    worth.tally(none, none, compared, (0 * b, b, b))
+    assert worth.estimate(density, mean)[0, 1] == pytest.approx(0.1 * 2 * 1, rel=0.01)
+    assert worth.estimate(density, mean)[0, 0] == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_the_best_basic_windows_are_taken_as_far_as_they_go(
             met[i, j] += len(kept)
         parts = ranges.parts[ranges.ends[k - 1] if k else 0 : ranges.ends[k]]
         assert [row for low, high in parts for row in range(low, high)] == sorted(expected)
-    assert (chooser.met == met).all()
+    assert (chooser.met[:, 0] == met).all()
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def _choose(
                 stop = start + a
             if stop > start:
                 a -= stop - start
-                met[i, j] += (stop - start) * (count_all or share >= 1.0)
+                met[i, types[k], j] += (stop - start) * (count_all or share >= 1.0)
                 _file(parts, began, written, start, stop)
                 written += 1
         written = _joined(parts, began, written)
@@ -161,15 +161,15 @@ class Ranges:
 class Chooser:
     """Keeps the boundaries of the basic windows and what is left of a comparison.
 
-    ``met`` counts what has been compared with the rows of each basic window.
+    ``met`` counts comparisons by window, type of the arriving row, and basic window.
     """
 
-    def __init__(self, windows: tuple[int, int], length: int, slide: Slide) -> None:
+    def __init__(self, windows: tuple[int, int], length: int, slide: Slide, types: int = 1) -> None:
         self.length, self.smooth = length, slide == "smooth"
         self.count = np.array([basic_windows(window, length, slide) for window in windows])
         self.edges = np.zeros((2, self.count.max()), np.int64)
         self.carry = np.zeros(2)
-        self.met = np.zeros((2, self.count.max()), np.int64)
+        self.met = np.zeros((2, types, self.count.max()), np.int64)
 
     def choose(
         self,

@@ -33,6 +33,7 @@ from spillway.core.kernel import kernel
 
 Stores = tuple[Store, Store]
 Flags = npt.NDArray[np.bool_]
+_WORTH = ("compared", "matched", "gained", "seen")
 
 
 class Selection:
@@ -42,13 +43,14 @@ class Selection:
         self.shedding = shedding_of(config.shedding)
         self.salt = config.salt
         slide = self.shedding.slide if self.shedding.time_correlation else "smooth"
-        self.chooser = Chooser(config.windows, config.length, slide)
+        utility = self.shedding.utility
+        self.types = 1 if utility is None else utility.codes
+        self.chooser = Chooser(config.windows, config.length, slide, self.types)
         # Without basic windows only rows that meet the whole window tell what all of it yields.
         self.from_all = self.shedding.learn_from == "all" and self.shedding.time_correlation
         self.correlation = Correlation(self.chooser.count, self.shedding.memory)
-        utility = self.shedding.utility
-        self.types = 1 if utility is None else utility.codes
-        self.worth = None if utility is None else Worth(utility, self.shedding.memory)
+        most = int(self.chooser.count.max())
+        self.worth = None if utility is None else Worth(utility, self.shedding.memory, most)
         self.fractions: Floats = np.ones((2, self.types))
 
     def choose(
@@ -87,21 +89,18 @@ class Selection:
         if not self.shedding.learns:
             return
         counts = np.ones(len(meetings), np.bool_) if self.from_all else full
-        matched = np.zeros_like(compared)
+        matched = np.zeros_like(compared[:, 0])
         matches_by_age(
             *(keys, partners, counts, meetings.side, meetings.time),
             *((stores[0].times, stores[1].times), (stores[0].first, stores[1].first)),
             *(self.chooser.length, self.chooser.smooth, matched),
         )
-        self.correlation.tally(compared, matched)
+        self.correlation.tally(compared.sum(axis=1), matched)
         if self.worth is not None:
             window, types = 1 - meetings.side, column(stores, meetings, "types")
-            self.worth.see(meetings.side, types)
-            counted = full[keys]
-            keys, partners = keys[counted], partners[counted]
+            keys, partners = keys[counts[keys]], partners[counts[keys]]
             others = gather(stores, window[keys], partners, "types")
-            size = meetings.high - meetings.low
-            self.worth.tally(window[full], types[full], size[full], (window[keys], types[keys], others))
+            self.worth.tally(meetings.side, types, compared, (window[keys], types[keys], others))
 
     def step(self) -> None:
         """Renew the order of the basic windows."""
@@ -126,7 +125,7 @@ class Selection:
                 return np.full((2, 1), r)
             D, o = demand.sum(axis=1).tolist(), learned.mean().tolist()
             return np.array(directed(r, demand=D, density=o))[:, None]
-        worth = self.worth.estimate(learned.mean())
+        worth = self.worth.estimate(learned.density, learned.mean())
         if self.shedding.direction:
             return filled(r, demand, worth, learned.density, learned.order, learned.count)
         found = np.zeros_like(demand)
@@ -139,7 +138,7 @@ class Selection:
         """Return the state as arrays."""
         state = {f"correlation.{name}": array for name, array in self.correlation.snapshot().items()}
         if self.worth is not None:
-            state |= {"worth": np.stack([self.worth.gained, self.worth.compared, self.worth.seen])}
+            state |= {f"worth.{name}": getattr(self.worth, name) for name in _WORTH}
         return state | {"carry": self.chooser.carry}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -149,7 +148,8 @@ class Selection:
             {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
         )
         if self.worth is not None:
-            self.worth.gained, self.worth.compared, self.worth.seen = (part.copy() for part in state["worth"])
+            for name in _WORTH:
+                setattr(self.worth, name, state[f"worth.{name}"].copy())
         self.chooser.carry = state["carry"].copy()
 
 

@@ -20,9 +20,15 @@ other.
 n_i for each item.
 
 **Deviations.** Volumes are those of the period at hand, D_(i,z), where the paper has λ_1 λ_2 ω_(ī,z) b: the same
-on average. The paper leaves open how u_(i,z) is found. Here it is learned from the rows that are processed in
-full, and as long as those have made fewer than ``TRUST`` comparisons it leans on what it would be if types had no
-influence on matching.
+on average. The paper leaves open how u_(i,z) is found. Rows of rare types are few, and those of them that are
+processed in full fewer still, so it is put together from what all comparisons say:
+
+    u_(i,z) = o_i · m_(i,z) · g_(i,z)
+
+    m_(i,z)   matches of type z over those that its comparisons would have had at o_(i,j): 1 if types match alike
+    g_(i,z)   mean worth of a match of type z
+
+Both lean on what they would be if types had no influence, with the weight of ``TRUST`` matches.
 
 ======  ==================================================================
 symbol  meaning
@@ -53,7 +59,7 @@ from spillway.core.join.values import Floats, Ints
 from spillway.errors import invalid, unknown
 
 Function = Literal["max", "mean"]
-TRUST = 2_000.0  # comparisons
+TRUST = 100.0  # matches
 
 
 @dataclass(frozen=True)
@@ -123,32 +129,33 @@ def filled(r: float, demand: Floats, worth: Floats, density: Floats, order: Ints
 
 
 class Worth:
-    """Learns u_(i,z) from rows that were processed in full."""
+    """Learns u_(i,z) from what was compared and what matched."""
 
-    def __init__(self, utility: Utility, memory: float) -> None:
+    def __init__(self, utility: Utility, memory: float, most: int) -> None:
         self.table, self.memory = utility.of(), memory
         types = utility.codes
-        self.gained, self.compared = np.zeros((2, types)), np.zeros((2, types))
-        self.seen = np.zeros((2, types))
+        self.compared = np.zeros((2, types, most))
+        self.matched, self.gained, self.seen = np.zeros((3, 2, types))
 
-    def tally(self, windows: Ints, types: Ints, compared: Ints, found: tuple[Ints, Ints, Ints]) -> None:
-        """Count comparisons of full rows, and the worth of their matches (window, own type, the other's type)."""
-        np.add.at(self.compared, (windows, types), compared)
+    def tally(self, sides: Ints, types: Ints, compared: Ints, found: tuple[Ints, Ints, Ints]) -> None:
+        """Count rows by side and type, their comparisons, and matches by (window, own type, the other's type)."""
         window, own, other = found
-        np.add.at(self.gained, (window, own), self.table[own, other])
-
-    def see(self, sides: Ints, types: Ints) -> None:
-        """Count the rows of each type by side."""
-        np.add.at(self.seen, (sides, types), 1.0)
+        shape, size = self.matched.shape, self.matched.size
+        self.seen += np.bincount(sides * shape[1] + types, minlength=size).reshape(shape)
+        self.compared += compared
+        place = window * shape[1] + own
+        self.matched += np.bincount(place, minlength=size).reshape(shape)
+        self.gained += np.bincount(place, self.table[own, other], size).reshape(shape)
 
     def step(self) -> None:
         """Let old counts weigh less."""
-        self.gained *= self.memory
-        self.compared *= self.memory
-        self.seen *= self.memory
+        for counts in (self.compared, self.matched, self.gained, self.seen):
+            np.multiply(counts, self.memory, out=counts)
 
-    def estimate(self, mean: Floats) -> Floats:
-        """Return u_(i,z), with o_i as ``mean``."""
+    def estimate(self, density: Floats, mean: Floats) -> Floats:
+        """Return u_(i,z), with o_(i,j) as ``density`` and o_i as ``mean``."""
+        expected = np.einsum("izj,ij->iz", self.compared, density)
+        more = (self.matched + TRUST) / (expected + TRUST)
         shares = self.seen / np.maximum(1e-300, self.seen.sum(axis=1, keepdims=True))
-        expected = mean[:, None] * (shares @ self.table)
-        return np.asarray((self.gained + TRUST * expected) / (self.compared + TRUST))
+        each = (self.gained + TRUST * (shares @ self.table)) / (self.matched + TRUST)
+        return np.asarray(mean[:, None] * more * each)
