@@ -33,8 +33,8 @@ class Shedding:
     - ``drop_rows``: drop rows at random instead of giving up comparisons; the other switches do not matter then.
     - ``time_correlation``, ``direction``: which adaptations are on.
     - ``utility``: types of rows and what they are worth.
-    - ``basic_window_s``: the paper's b; by default a twentieth of the shorter window, or a two hundredth of the
-      longer.
+    - ``basic_window_s``: the paper's b; by default a fortieth of the shorter window, but at least a four hundredth of
+      the longer one.
     - ``sample``: γ. A share γr of the rows is processed in full, to learn; it takes about γ of the budget.
       The paper has 0.1.
     - ``period_s``: T_c, after how much time what was counted becomes the order of basic windows.
@@ -79,7 +79,7 @@ class Shedding:
         if not self.time_correlation or self.drop_rows:
             return max(within_s)
         if self.basic_window_s is None:
-            return max(min(within_s) / 20, max(within_s) / 200)
+            return max(min(within_s) / 40, max(within_s) / 400)
         return self.basic_window_s
 
 
