@@ -146,7 +146,11 @@ def test_every_access_path_finds_the_same_for_the_same_fraction(
     for access in ACCESSES:
         config = JoinConfig(on=case.on, within_s=case.within, time="ts", shedding=shedding, access=access)
         found.append(pairs(config.build().process(left, right, fraction=share)))
-    assert found[0] == found[1] == found[2]
+    assert found[1] == found[2]
+    if not all(
+        kind in (pa.int64(), pa.string()) for kind in case.types
+    ):  # else a hash index is all or nothing
+        assert found[0] == found[1]
 
 
 @given(

@@ -160,6 +160,19 @@ def test_an_index_keeps_its_budget_on_average(access: Any) -> None:
     assert np.mean(spent[10:]) == pytest.approx(4000, rel=0.05)
 
 
+def test_a_hash_index_gives_as_much_as_dropping_rows_for_the_same_work() -> None:
+    rng, found = np.random.default_rng(3), {}
+    left, right = (
+        pa.table({"ts": np.arange(20_000) / 200, "v": rng.integers(0, 300, 20_000)}) for _ in range(2)
+    )
+    for name in ("random", "selective"):
+        join = JoinConfig(on=equality("v"), within_s=20, time="ts", access="index", shedding=name).build()
+        pairs = join.process(left, right, 100_000).num_rows
+        assert join.work.spent == pytest.approx(100_000, rel=0.2)
+        found[name] = pairs / join.work.spent
+    assert found["selective"] == pytest.approx(found["random"], rel=0.2)
+
+
 def test_periods_give_each_part_of_the_input_its_own_budget() -> None:
     left, right = two_streams(rate=50, seconds=20, lag_s=3, seed=1)
     shuffled = left.take(np.random.default_rng(0).permutation(left.num_rows))

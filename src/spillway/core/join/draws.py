@@ -8,7 +8,7 @@ import numpy.typing as npt
 from spillway.core.chance import mix, threshold
 from spillway.core.join.values import Ints
 
-SAMPLE, DROP = 0, 1  # purposes: which rows are processed in full, which are dropped
+SAMPLE, DROP, PROBE = 0, 1, 2  # purposes: which rows are processed in full, are dropped, probe a hash index
 
 
 def drawn(numbers: Ints, probability: float, *, salt: int, purpose: int, side: int) -> npt.NDArray[np.bool_]:

@@ -23,7 +23,7 @@ like the one that made it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
@@ -43,34 +43,10 @@ from spillway.core.join.sliding import Meetings, meetings
 from spillway.core.join.snapshot import from_bytes, to_bytes
 from spillway.core.join.store import Store
 from spillway.core.join.values import MICROSECONDS, Ints, Rows, Shape
+from spillway.core.join.work import Work, index_work
 from spillway.errors import SpillwayError, invalid
 
 SCHEMA = pa.schema({"left_row": pa.int64(), "right_row": pa.int64(), "score": pa.float64()})
-
-
-@dataclass
-class Work:
-    """What one call of ``process`` did.
-
-    ``demand`` is how many comparisons joining everything would have taken, ``fraction`` the share of them that were
-    made. ``lookups`` and ``postings`` are those of an index. ``late_rows`` and ``dropped_rows`` are left and right
-    ones together, ``spent`` is in units of the budget.
-    """
-
-    rows: int = 0
-    late_rows: int = 0
-    dropped_rows: int = 0
-    demand: int = 0
-    comparisons: int = 0
-    lookups: int = 0
-    postings: int = 0
-    spent: int = 0
-    pairs: int = 0
-
-    @property
-    def fraction(self) -> float:
-        """The share of all comparisons that were made."""
-        return self.comparisons / self.demand if self.demand else 1.0
 
 
 class Join:
@@ -86,7 +62,7 @@ class Join:
         self.work = Work()
         self._now: int | None = None
         self._period: int | None = None
-        self._per_comparison = 1.0
+        self._per_comparison = 0.0 if self.finder.indexed else 1.0  # 0 is not known yet
         if state is not None:
             self._restore(state)
 
@@ -111,6 +87,8 @@ class Join:
                 raise invalid("fraction", fraction, "None beside a budget")
         self.work = Work()
         rows = self._in_time(self.reader.read(0, left), 0), self._in_time(self.reader.read(1, right), 1)
+        if self._per_comparison == 0.0:
+            self._per_comparison = index_work(self.stores, rows)
         if self.shedding.drop_rows:
             rows = self._thinned(rows, budget, fraction)
         new = len(rows[0]), len(rows[1])
@@ -150,7 +128,7 @@ class Join:
             q = 1.0 if fraction is None else float(np.sqrt(fraction))
         else:
             old, new = encounters(self.stores, rows, self.config.windows)
-            q = keep_ratio(budget / self._per_comparison, old=old, new=new)
+            q = keep_ratio(budget / (self._per_comparison or 1.0), old=old, new=new)
         if q >= 1.0:
             return rows
         kept = []
@@ -169,16 +147,17 @@ class Join:
         self.work.demand = int(demand[-1])
         if fraction is None:
             self.selection.chooser.carry[:] = 0.0
-        found = []
+        matching, found = self._matching(), []
+        whole = self.finder.indexed and matching.single
         for low, high in self._pieces(coming.time):
             piece = coming.part(low, high)
             allowed = None
             if budget is not None and not self.shedding.drop_rows:
                 share = (demand[high] - demand[low]) / max(1.0, demand[-1] - demand[low])
                 left = budget - self.work.spent - float(self.selection.chooser.carry.sum())
-                allowed = max(0.0, left) * share / self._per_comparison
-            ranges, full = self.selection.choose(self.stores, piece, allowed, fraction)
-            matches = self.finder.find(self.stores, piece, ranges, self._matching())
+                allowed = max(0.0, left) * share / (self._per_comparison or 1.0)
+            ranges, full = self.selection.choose(self.stores, piece, allowed, fraction, whole=whole)
+            matches = self.finder.find(self.stores, piece, ranges, matching)
             self._account(ranges.comparisons, matches)
             self.selection.learn(self.stores, piece, full, matches)
             found.append(self._pairs(piece, matches))
@@ -205,7 +184,7 @@ class Join:
         work.pairs += matches.written
         work.spent += spent if self.finder.indexed else comparisons
         if self.finder.indexed and comparisons:
-            self._per_comparison += 0.5 * (spent / comparisons - self._per_comparison)
+            self._per_comparison += 0.5 * (max(1e-9, spent / comparisons) - self._per_comparison)
 
     def _pairs(self, piece: Meetings, matches: Matches) -> pa.Table:
         keys, partners, scores = matches.found

@@ -7,6 +7,10 @@ comparisons, and the others get the fractions r_(i,z) that direction or utility 
 
 so that F and the rest together are the budget B. Full rows may take half of the budget at most: with very small
 budgets the later of them are processed like all others.
+
+**Hash index.** Where single values are looked up in an index, what is read is what matches, and leaving some of it
+out saves nothing. There a row probes the whole window or not at all: r_(i,z) is the probability that it does. No
+selection gains anything then over dropping rows, as the paper finds, but nothing is lost either.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from spillway.core.join.choosing import Chooser, Ranges
 from spillway.core.join.config import JoinConfig
 from spillway.core.join.correlation import Correlation, matches_by_age
 from spillway.core.join.direction import directed
-from spillway.core.join.draws import SAMPLE, drawn
+from spillway.core.join.draws import PROBE, SAMPLE, drawn
 from spillway.core.join.matches import Matches
 from spillway.core.join.rate import fraction_for
 from spillway.core.join.shedding import shedding_of
@@ -54,13 +58,22 @@ class Selection:
         self.fractions: Floats = np.ones((2, self.types))
 
     def choose(
-        self, stores: Stores, meetings: Meetings, budget: float | None, fraction: float | None
+        self,
+        stores: Stores,
+        meetings: Meetings,
+        budget: float | None,
+        fraction: float | None,
+        *,
+        whole: bool,
     ) -> tuple[Ranges, Flags]:
-        """Return what rows are compared with, for a budget of comparisons or for a fraction, and which are full."""
+        """Return what rows are compared with, for a budget of comparisons or for a fraction, and which are full.
+
+        With ``whole`` rows meet whole windows or nothing.
+        """
         size = meetings.high - meetings.low
         types = column(stores, meetings, "types")
         D = float(size.sum())
-        sample = self.shedding.sample if self.shedding.learns else 0.0
+        sample = self.shedding.sample if self.shedding.learns and not whole else 0.0
         r = fraction
         if r is None:
             r = 1.0 if budget is None else fraction_for(budget, D, sample)
@@ -68,7 +81,7 @@ class Selection:
             full = np.ones(len(meetings), np.bool_)
             self.fractions = np.ones((2, self.types))
         else:
-            full = self._full(stores, meetings, size, r * sample, r * D / 2)
+            full = self._sampled(stores, meetings, size, r * sample, r * D / 2)
             if budget is not None and fraction is None:
                 F = float(size[full].sum())
                 r = max(0.0, budget - F) / max(1.0, D - F)
@@ -76,9 +89,12 @@ class Selection:
             sizes = np.where(full, 0.0, size)
             demand = np.asarray(np.bincount(place, sizes, 2 * self.types), np.float64).reshape(2, self.types)
             self.fractions = self._fractions(min(1.0, r), demand)
+        fractions = self.fractions
+        if whole and not full.all():
+            full, fractions = self._probing(stores, meetings, types), np.zeros_like(fractions)
         order, newer = self.correlation.order, self.correlation.newer
         ranges = self.chooser.choose(
-            stores, meetings, types, full, self.fractions, order, newer, count_all=self.from_all
+            stores, meetings, types, full, fractions, order, newer, count_all=self.from_all
         )
         return ranges, full
 
@@ -108,7 +124,9 @@ class Selection:
         if self.worth is not None:
             self.worth.step()
 
-    def _full(self, stores: Stores, meetings: Meetings, size: Ints, probability: float, most: float) -> Flags:
+    def _sampled(
+        self, stores: Stores, meetings: Meetings, size: Ints, probability: float, most: float
+    ) -> Flags:
         numbers = column(stores, meetings, "numbers")
         full = np.zeros(len(meetings), np.bool_)
         for side in (0, 1):
@@ -116,6 +134,14 @@ class Selection:
             full[own] = drawn(numbers[own], probability, salt=self.salt, purpose=SAMPLE, side=side)
         full &= np.cumsum(np.where(full, size, 0)) <= most
         return full
+
+    def _probing(self, stores: Stores, meetings: Meetings, types: Ints) -> Flags:
+        """Return which rows probe a hash index, each with the probability of its window and type."""
+        numbers, probing = column(stores, meetings, "numbers"), np.zeros(len(meetings), np.bool_)
+        for i, z in np.ndindex(*self.fractions.shape):
+            those, p = (meetings.side == 1 - i) & (types == z), float(self.fractions[i, z])
+            probing[those] = drawn(numbers[those], p, salt=self.salt, purpose=PROBE, side=1 - i)
+        return probing
 
     def _fractions(self, r: float, demand: Floats) -> Floats:
         """Return r_(i,z) for the rows that are not processed in full."""
