@@ -19,7 +19,7 @@ from spillway.core.groups.scalar import Accuracy
 from spillway.core.windows import Arrangement
 from spillway.durations import Duration, seconds
 from spillway.errors import CheckpointInUseError, SpillwayError, invalid, unknown
-from spillway.spark.groups import GroupPlan, GroupRow
+from spillway.spark.groups import AT_LEAST, GroupPlan, GroupRow
 from spillway.spark.listener import LoopListener, listen
 from spillway.spark.loop import Loop
 from spillway.spark.plane import ControlRow, owner_of
@@ -145,7 +145,7 @@ class Spillway:
         time: str | Column | None = None,
         window: Duration | None = None,
         rule: Rule = "variance",
-        at_least: int = 8,
+        at_least: int = AT_LEAST,
         accuracy: str | Accuracy | None = None,
         join: str | None = None,
         key: str | Sequence[str] | None = None,
@@ -169,7 +169,8 @@ class Spillway:
         accuracy "1 % at 95 %": keep no more rows of a group than its mean needs in a window, even if more would fit
         join     a name of your choice, given to both inputs of a join on ``by``: keys that cannot match go first, and
                  those that match most keep most. The product of both weights is that of a result
-        key      the columns whose hash picks the rows; by default all
+        key      the columns whose hash picks the rows; by default all. Name the ones that tell rows apart if whole
+                 rows repeat: equal keys of one batch are kept or dropped together, and intervals are too narrow
         weight   the name of the column that is added: one over the row's chance of being kept
         batch    within ``foreachBatch``: the number of the batch that ``df`` is. Its groups are then counted first,
                  instead of going by the batches before

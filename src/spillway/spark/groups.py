@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from pyspark.sql import Column
@@ -42,6 +44,7 @@ GROUPS = (
     f"{PREFIX}places bigint not null, {PREFIX}rest bigint not null, {PREFIX}sampled bigint not null, "
     f"{PREFIX}note string"
 )
+AT_LEAST = 8
 TOP = 2_000  # groups that a batch reports
 _TRACKED = 20_000  # groups that its sketch follows
 _SAMPLE_ROWS = 1_000
@@ -117,6 +120,15 @@ class GroupPlan:
             raise invalid("at_least", at_least, "a whole number from 1 to 10000")
         if join is not None and (not isinstance(join, str) or not join):
             raise invalid("join", join, "a name that both inputs of a join are given")
+        if join is not None and (
+            rule != "variance" or at_least != AT_LEAST or accuracy is not None or by is None
+        ):
+            raise invalid(
+                "join",
+                join,
+                "with by=, and without rule=, at_least= or accuracy=",
+                hint="keys share by their results",
+            )
         if by is not None and not isinstance(by, str) and not by:
             raise invalid("by", by, "a column, several, or None for a query without groups")
         if accuracy is not None and value is None:
@@ -146,13 +158,17 @@ class GroupPlan:
         """Return the DataFrame with the shedding stage in it."""
         frame = control_frame(self.df.sparkSession, control)
         check_executors(frame)
-        df = self.mark(frame).observe(observation, *self.metrics(enforce=enforce))
+        df = self.mark(frame, control.stage).observe(observation, *self.metrics(enforce=enforce))
         return self.keep(df, enforce=enforce)
 
-    def mark(self, control: DataFrame) -> DataFrame:
+    def mark(self, control: DataFrame, stage: int) -> DataFrame:
         """Say of each row whether it is kept, by the limit of its group in the control row."""
         df = self.df.crossJoin(F.broadcast(control))
-        df = df.select("*", F.xxhash64(*self.by).alias(_KEY))
+        key = F.xxhash64(*self.by)
+        if self.spec.join is not None:  # null equals nothing: such a key must not be known on both sides
+            missing = reduce(or_, [column.isNull() for column in self.by])
+            key = F.when(missing, F.xxhash64(*self.by, F.lit(stage))).otherwise(key)
+        df = df.select("*", key.alias(_KEY))
         df = df.select("*", _limit().alias(_LIMIT), F.xxhash64(*self.key, f"{PREFIX}salt").alias(_HASH))
         df = df.drop(f"{PREFIX}keys", f"{PREFIX}limits")  # before rows are copied
         return df.select("*", (F.col(_HASH) <= F.col(_LIMIT)).alias(_KEEP))
@@ -195,12 +211,17 @@ class GroupPlan:
             seen = F.col(_KEEP) & (F.col(_HASH) <= F.col(f"{PREFIX}sampled"))
             value = self.value.cast("double")
             known = seen & value.isNotNull() & ~F.isnan(value)
-            metrics.append(F.collect_list(F.when(known, F.struct(F.col(_KEY), value))).alias("sample"))
+            metrics.append(_some(F.when(known, F.struct(F.col(_KEY), value))).alias("sample"))
         if self.time is not None:
             some = F.col(_HASH) <= F.col(f"{PREFIX}sampled")
             at = self.time.cast("timestamp").cast("double")
-            metrics.append(F.collect_list(F.when(some, at)).alias("times"))
+            metrics.append(_some(F.when(some, at)).alias("times"))
         return metrics
+
+
+def _some(values: Column) -> Column:
+    """Return the values of the sampled rows; bounded also where a batch is far larger than expected."""
+    return F.slice(F.collect_list(values), 1, 20 * _SAMPLE_ROWS)
 
 
 def _limit() -> Column:

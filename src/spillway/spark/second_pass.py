@@ -67,7 +67,7 @@ class SecondPass:
         row = CountedRow(folder, checkpoint, self.stage, count=lambda: count_groups(plan))
         told = row.row(*row.decision_for(batch, None))
         frame = plan.df.sparkSession.createDataFrame([told], row.schema)
-        marked = plan.mark(frame)
+        marked = plan.mark(frame, self.stage)
         metrics = marked.agg(*plan.metrics(enforce=enforce, learn=False)).first()
         return plan.keep(marked, enforce=enforce), {} if metrics is None else metrics.asDict()
 

@@ -104,3 +104,13 @@ def test_no_group_gets_more_rows_than_its_accuracy_takes():
     assert (
         ration(unknown, keep_ratio=1.0, rows=100, rule="variance", at_least=8, accuracy=asked).chances == ()
     )
+
+
+def test_with_less_than_a_row_a_group_small_groups_have_a_chance_too():
+    """A group of 100,000 rows and a thousand of 10, a budget of 500 rows: a quarter of a row a group at least."""
+    census = Census.counted(110_000, range(1_001), [100_000, *[10] * 1_000])
+    found = ration(census, keep_ratio=500 / 110_000, rows=110_000, rule="equal", at_least=8)
+    chances = np.array(found.chances)
+    assert chances[0] * 100_000 > 200, "the large one is there all the same"
+    assert (chances[1:] * 10 > 0.24).all()
+    assert chances[0] * 100_000 + chances[1:].sum() * 10 == pytest.approx(500)

@@ -14,7 +14,8 @@ is left is divided among the known groups by a rule (:mod:`~spillway.core.groups
     π_g = n_g / N_g        N_g = share_g N
 
 Rows are kept independently with chance π_g, so n_g is an expectation: with ``at_least`` = a rows expected a group is
-missed with probability e^-a. If the budget is below one row a known group, all of them get the same chance.
+missed with probability e^-a. If the budget is below one row a known group, half of it is divided by rows and half by
+groups: by rows alone the many small groups would be missing, and by groups alone the large ones, with huge weights.
 
 **Accuracy.** Where the user has said how accurate a group's mean has to be, no group gets more rows than that takes
 (:mod:`~spillway.core.groups.scalar`), even if more would fit. A query without groups has one, which makes this the
@@ -181,7 +182,8 @@ def ration(
     budget -= rest * unknown_rows
     sizes = np.maximum(1, np.round(census.shares * rows)).astype(np.int64)
     if budget < len(sizes):
-        chances = np.full(len(sizes), min(1.0, max(budget, 0.0) / float(sizes.sum())))
+        half = max(budget, 0.0) / 2.0
+        chances = np.minimum(1.0, half / float(sizes.sum()) + half / len(sizes) / sizes)
     else:
         found = allocate(
             sizes, int(budget + 1e-6), rule=rule, variation=census.variation, at_least=at_least, exceed=False
