@@ -373,7 +373,7 @@ def test_both_buffer_designs_keep_what_brute_force_keeps(
     }
     for fired in single:
         inside = expected[fired.start, fired.end]
-        number = 0 if by_session else round(fired.start / window.slide)
+        number = mix(salt, 0 if by_session else round(fired.start / window.slide))
         counts = Counter(stream.rows[key][1] for key in inside)
         assert fired.concept == Frequencies(dict(counts))
         for group in counts:
@@ -382,6 +382,28 @@ def test_both_buffer_designs_keep_what_brute_force_keeps(
             assert kept == drawn_by_definition(keys, number, len(kept), draw)
             assert len(kept) >= 1
         assert sum(row.weight for row in fired.kept) == pytest.approx(len(inside))
+
+
+@pytest.mark.parametrize("shedder", ["concept", "uniform"])
+@pytest.mark.parametrize("draw", ["even", "random"])
+def test_an_operators_mean_over_many_salts_is_the_truth(shedder: Any, draw: Any) -> None:
+    """The keys stay as they are: salts alone must draw other rows, window by window."""
+    table = skewed(160)
+    rows = list(enumerate(zip(table["g"].to_pylist(), table["v"].to_pylist(), strict=True)))
+    truth = [totals(table.slice(at, 80).append_column("weight", pa.array(np.ones(80)))) for at in (0, 80)]
+    found, drawn = [], set()
+    for salt in range(300):
+        options: Any = {"shedder": shedder, "draw": draw, "salt": salt}
+        operator = OperatorConfig(window=tumbling(80), keep_ratio=0.25, **options).build()
+        for at, (group, value) in rows:
+            operator.arrive(at, group=group, value=value, key=7919 * at)
+        fired = operator.finish()
+        drawn.add(tuple(row.time for row in fired[0].kept))
+        weighed = [[(row.group, row.weight * row.value) for row in window.kept] for window in fired]
+        found.append([np.bincount(*map(np.array, zip(*each, strict=True)), minlength=10) for each in weighed])
+    assert len(drawn) > 290
+    errors = np.std(found, axis=0) / np.sqrt(len(found))
+    assert (np.abs(np.mean(found, axis=0) - truth) <= 4.0 * errors + 1e-9 * np.abs(truth)).all()
 
 
 @given(streams, windows, st.sampled_from(RULES), st.sampled_from(["single", "multiple"]), st.integers(0, 50))

@@ -11,6 +11,7 @@ import pytest
 from spillway.core.groups import Prior, Quantile, Ratio, Sampled, estimate, shed
 from spillway.core.groups.aggregates import answer
 from spillway.core.groups.intervals import Estimates, count, mean, pooled, quantile, ratio, total
+from spillway.core.groups.shed import group_chance
 from spillway.core.groups.student import t_quantile, z_quantile
 from spillway.errors import SpillwayError
 
@@ -186,6 +187,59 @@ def test_functions_of_your_own_have_intervals_too() -> None:
         assert np.mean(held) >= 0.88
 
 
+@pytest.mark.parametrize("design", ["fixed", "even"])
+def test_functions_of_your_own_have_the_same_intervals_in_any_order(design: Any) -> None:
+    """Rows dealt in turn would spread a wave over all parts, and leave intervals of almost no width."""
+    wave = 100.0 + 50.0 * np.sin(2 * np.pi * np.arange(4000) / 4000)
+    table = pa.table({"n": range(4000), "g": [0] * 4000, "y": wave})
+    held = []
+    for salt in range(100):
+        along = {"along": "n"} if design == "even" else {}
+        kept = shed(table, by="g", keep_ratio=0.05, value="y", salt=salt, key="n", **along)
+        row = estimate(kept, by="g", value="y", aggregate=weighted_mean, **along).to_pylist()[0]
+        held.append(row["low"] <= wave.mean() <= row["high"])
+        if salt < 5:
+            turned = kept.take(pa.array(np.random.default_rng(salt).permutation(kept.num_rows)))
+            again = estimate(turned, by="g", value="y", aggregate=weighted_mean).to_pylist()[0]
+            assert [again["low"], again["high"]] == pytest.approx([row["low"], row["high"]])
+    assert np.mean(held) >= 0.9
+
+
+def test_equal_values_are_dealt_apart() -> None:
+    """Were ones and noughts dealt in turn, each part would have as many of them as the others."""
+    chosen = np.random.default_rng(2)
+    halves = []
+    for _ in range(40):
+        found = answer(weighted_mean, one([50.0] * 400), chosen.integers(0, 2, 400).astype(np.float64))
+        halves.append(found.high[0] - found.value[0])
+    assert np.mean(halves) == pytest.approx(2.09 * 0.5 / 20 * np.sqrt(0.98), rel=0.1)
+
+
+@pytest.mark.parametrize("along", [None, "n"])
+def test_dropped_groups_make_counts_and_sums_uncertain(along: str | None) -> None:
+    """Five of ten groups keep a row, so each stands for two groups: 200 rows, of which only 100 are its own."""
+    table = pa.table({"n": range(1000), "g": [n // 100 for n in range(1000)], "y": [2.0] * 1000})
+    kept = shed(table, by="g", keep_ratio=0.005, exceed=False, salt=1, along=along)
+    for aggregate, truth in (("count", 100.0), ("sum", 200.0)):
+        for row in estimate(kept, by="g", value="y", aggregate=aggregate, along=along).to_pylist():
+            assert row["value"] == 2 * truth
+            assert row["low"] <= truth < row["value"] < row["high"]
+    again = shed(kept, by="g", keep_ratio=0.4, exceed=False, weight="more")
+    assert group_chance(again) == pytest.approx(0.5 * 0.4)
+    whole = shed(table, by="g", keep_ratio=0.1, exceed=False)
+    assert set(estimate(whole, by="g", aggregate="count")["high"].to_pylist()) == {100.0}
+
+
+def test_a_dropped_group_by_hand() -> None:
+    sampled = one([8.0], chance=0.25)
+    half = 1.959964 * np.sqrt(0.75) * 8.0
+    assert ends(count(sampled)) == pytest.approx((8.0, 1.0, 8.0 + half))  # one row there is for sure
+    found = total(sampled, np.array([3.0]), Prior(np.array([0.0]), np.array([5.0])))
+    assert ends(found) == pytest.approx((24.0, 24.0 - 3.0 * half, 24.0 + 3.0 * half))
+    coins = one([8.0] * 3, chance=0.25, design="independent")
+    assert count(coins).high[0] > count(one([8.0] * 3, design="independent")).high[0]
+
+
 def test_estimates_of_a_table() -> None:
     table = pa.table(
         {"g": ["a", "a", None], "y": [1.0, 3.0, 5.0], "x": [1.0, 1.0, 2.0], "weight": [2.0, 2.0, 1.0]}
@@ -220,6 +274,8 @@ def test_wrong_options_are_told(options: dict[str, Any], said: str) -> None:
 def test_wrong_weights_and_shares_are_told() -> None:
     with pytest.raises(SpillwayError, match="numbers >= 1"):
         one([0.5])
+    with pytest.raises(SpillwayError, match="a number from 0 to 1, above 0"):
+        one([2.0], chance=0.0)
     with pytest.raises(SpillwayError, match="one number for each row"):
         Sampled(np.array([0, 0]), np.array([1.0]), 1)
     for at in (1.5, -0.1, True):

@@ -7,12 +7,15 @@
     (init, incr, final)               any function of the values alone, fed one by one
 
 **Intervals of functions of your own** come from the jackknife: the rows of a group are dealt into B parts (20 at
-most), the function is computed B times with one part left out and the weights of the others raised, and
+most) by hashes of their values, the function is computed B times with one part left out and the weights of the others
+raised, and
 
     V = (B - 1) / B · Σ (θ_b - θ̄)² · (1 - n / N)
 
 with Student's t for B - 1. That holds for smooth functions (a variance, a correlation, a mean of logarithms) and
-not for extremes or numbers of distinct values. Where nothing was shed there is nothing to estimate: no width.
+not for extremes or numbers of distinct values. The order of the rows has no say: rows dealt in turn would spread a
+trend over all parts alike, and hide how much it adds. Rows that were drawn evenly are taken for rows drawn at random,
+which is too wide rather than too narrow. Where nothing was shed there is nothing to estimate: no width.
 There is no prior here: a few rows that happen to be equal have an interval without width.
 
 >>> sampled = Sampled(np.zeros(4, dtype=np.int64), np.full(4, 10.0), groups=1)
@@ -30,8 +33,9 @@ from typing import Any
 
 import numpy as np
 
+from spillway.core.groups.draw import mixed, told_apart
 from spillway.core.groups.intervals import Estimates, Prior, Sampled, count, mean, quantile, ratio, total
-from spillway.core.groups.strata import Floats
+from spillway.core.groups.strata import Floats, Ints
 from spillway.core.groups.student import t_quantile
 from spillway.core.windows.functions import AggregateFunction, function_of
 from spillway.errors import SpillwayError, invalid, unknown
@@ -129,12 +133,22 @@ def _one(
     B = min(n, _PARTS)
     if B < 2:
         return theta, -np.inf, np.inf
-    part = np.arange(n) % B
+    part = _dealt(y, w, B)
     left = [part != b for b in range(B)]
     thetas = np.array([_number(function(y[rest], w[rest] * (N / w[rest].sum()))) for rest in left])
     V = (B - 1) / B * float(((thetas - thetas.mean()) ** 2).sum()) * (1.0 - n / N)
     half = float(t_quantile(level, np.array([B - 1.0]))[0]) * V**0.5
     return theta, theta - half, theta + half
+
+
+def _dealt(y: Floats, w: Floats, B: int) -> Ints:
+    """Return in which of B parts each row is: by hash, as equal in size as can be, whatever the order of the rows."""
+    order = np.lexsort((w, y))
+    hashes = mixed((y[order] + 0.0).view(np.int64), 0)  # there is a zero below zero, with bits of its own
+    drawn = told_apart(mixed(hashes, int(hashes.sum())))
+    part = np.empty(len(y), dtype=np.int64)
+    part[order[np.argsort(drawn)]] = np.arange(len(y)) % B
+    return part
 
 
 def _number(value: Any) -> float:

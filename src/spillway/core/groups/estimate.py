@@ -10,6 +10,7 @@ import pyarrow as pa
 from spillway.core.groups.aggregates import Aggregate, Ratio, answer, require_aggregate
 from spillway.core.groups.even import places_along
 from spillway.core.groups.intervals import Design, Estimates, Prior, Sampled, count, learned_rows, pooled
+from spillway.core.groups.shed import group_chance
 from spillway.core.groups.spread import Spread, group_keys
 from spillway.core.groups.strata import Floats, Ints, numbers_of, strata_of
 from spillway.errors import SpillwayError, unknown
@@ -31,7 +32,8 @@ def estimate(
 
     ``table`` is what shedding kept, with its weights. ``spread`` is what is known of the groups' variation from
     other rows, such as a pilot; without it, groups of few rows learn from the other groups of the sample.
-    ``along`` is the column along which rows were drawn evenly, if they were: then ``design`` is ``"even"``.
+    ``along`` is the column along which rows were drawn evenly, if they were: then ``design`` is ``"even"``. Whether
+    groups were dropped for lack of budget is read from the schema's metadata, where ``shed`` notes it.
 
     >>> from spillway.core.groups import shed
     >>> n = np.arange(2000)
@@ -52,7 +54,7 @@ def estimate(
         table, design = table.take(pa.array(places_along(along, table))), "even"
     strata = strata_of(table, by)
     weights = numbers_of("weight", weight, table)
-    sampled = Sampled(strata.codes, weights, len(strata), level, design)
+    sampled = Sampled(strata.codes, weights, len(strata), level, design, group_chance(table))
     values = None if value is None else numbers_of("value", value, table)
     others = numbers_of("to", aggregate.to, table) if isinstance(aggregate, Ratio) else None
     prior = None if values is None else prior_of(sampled, values, group_keys(strata.labels), spread)

@@ -15,7 +15,9 @@ keep (:mod:`~spillway.core.groups.scan`).
 **What it is worth** depends on how alike neighbours are. With 98 % shed, the mean error on the recorded tasks per
 class falls to two thirds of a random draw's and per user to nine tenths; on fares per route and distances of flights
 it is the same. Parts are drawn independently, so no period in the data can mislead. The variance is estimated from
-differences of successive rows (:mod:`~spillway.core.groups.intervals`): a little too much rather than too little.
+differences of successive rows around the ring (:mod:`~spillway.core.groups.intervals`). Of the part in which the ring
+closes that takes in that its row is one of the earliest or one of the latest: along a trend nothing else is left to
+chance, and the deviation is estimated 1.7 times too large.
 
 ========== ============================================
 symbol     meaning

@@ -29,11 +29,18 @@ All were chosen by how many intervals contained the truth on recorded data.
 **Designs.** ``"fixed"``: n_g rows of N_g were drawn at random. ``"even"``: they were drawn evenly along time, and
 come in its order. Then only what neighbours differ by is left to chance, and the squares are
 
-    s² = Σ w (w - 1) (e_i - e_(i-1))² / 2A · n / (n - 1)
+    s² = Σ w (w - 1) (e_i - e_(i-1))² / 2A
 
-with A as before; of rows in no order at all that is the same on average. Quantiles are as with ``"fixed"``, which is
-too wide rather than too narrow. ``"independent"``: each row was kept by a coin of its own, so N̂ and Ŷ vary with the
-number of rows too, and are not centred; the others are as with ``"fixed"``.
+around the ring: before the first row comes the last, since one part of the ring holds both the earliest and the
+latest rows, and which of them it gives is chance too. Of rows in no order at all that is the same on average, with
+min(n - 1, 2n/3) degrees of freedom, as differences that share a row are not independent. Along a trend it is too
+much: the step back counts with 1/2 of its square, and what it adds to the variance is 1/6 on average. Quantiles are
+as with ``"fixed"``, which is too wide rather than too narrow. ``"independent"``: each row was kept by a coin of its
+own, so N̂ and Ŷ vary with the number of rows too, and are not centred; the others are as with ``"fixed"``.
+
+**Groups that were dropped.** If the budget was below a row a group, a group has rows with a ``chance`` c only, and
+its weights are 1/c times as large. Then N̂ and Ŷ vary by that too: (1 - c) N̂² and (1 - c) Ŷ² are added to their
+variances. Means and the like do not.
 
 An interval without any knowledge, of one row and without a prior, is (-inf, inf).
 
@@ -54,7 +61,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spillway.core.groups.strata import Floats, Ints
-from spillway.core.groups.student import require_level, t_quantile
+from spillway.core.groups.student import require_level, t_quantile, z_quantile
 from spillway.errors import invalid, unknown
 
 Design = Literal["fixed", "even", "independent"]
@@ -82,18 +89,24 @@ class Prior:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """Kept rows: the number of each one's group and its weight, of so many groups."""
+    """Kept rows: the number of each one's group and its weight, of so many groups.
+
+    ``chance`` is the probability that a group had rows kept at all.
+    """
 
     codes: Ints
     weights: Floats
     groups: int
     level: float = 0.95
     design: Design = "fixed"
+    chance: float = 1.0
 
     def __post_init__(self) -> None:
         require_level(self.level)
         if self.design not in get_args(Design):
             raise unknown("design", self.design, get_args(Design))
+        if not 0.0 < self.chance <= 1.0:
+            raise invalid("chance", self.chance, "a number from 0 to 1, above 0")
         if np.shape(self.codes) != np.shape(self.weights):
             raise invalid("weights", self.weights, "one number for each row")
         if not (self.weights >= 1.0 - 1e-9).all():
@@ -117,10 +130,11 @@ def count(sampled: Sampled) -> Estimates:
     """Estimate how many rows each group has."""
     N = sampled.sum(sampled.weights)
     N = np.where(np.abs(N - np.round(N)) < 1e-9 * N, np.round(N), N)  # n times N/n may miss N by a hair
-    if sampled.design != "independent":
-        return Estimates(N, N, N)
-    found = _around(sampled, N, np.ones_like(sampled.weights), centred=False)
-    return Estimates(N, np.maximum(found.low, sampled.sum(np.ones_like(sampled.weights))), found.high)
+    found = Estimates(N, N, N)
+    if sampled.design == "independent":
+        found = _around(sampled, N, np.ones_like(sampled.weights), centred=False)
+    found = _or_dropped(sampled, found)
+    return replace(found, low=np.maximum(found.low, sampled.sum(np.ones_like(sampled.weights))))
 
 
 def total(sampled: Sampled, y: Floats, prior: Prior | None = None) -> Estimates:
@@ -128,10 +142,10 @@ def total(sampled: Sampled, y: Floats, prior: Prior | None = None) -> Estimates:
     y = np.nan_to_num(y, nan=0.0)
     Y = sampled.sum(sampled.weights * y)
     if sampled.design == "independent":
-        return _around(sampled, Y, y, centred=False)
+        return _or_dropped(sampled, _around(sampled, Y, y, centred=False))
     N = sampled.sum(sampled.weights)
     centre = np.divide(Y, N, out=np.zeros_like(Y), where=N > 0)
-    return _around(sampled, Y, y - centre[sampled.codes], centred=True, prior=prior)
+    return _or_dropped(sampled, _around(sampled, Y, y - centre[sampled.codes], centred=True, prior=prior))
 
 
 def mean(sampled: Sampled, y: Floats, prior: Prior | None = None) -> Estimates:
@@ -219,7 +233,11 @@ def _around(
     a = sampled.spare if counted is None else np.where(counted, sampled.spare, 0.0)
     A, n = sampled.sum(a), sampled.sum((a > 0.0).astype(np.float64))
     dof = np.maximum(n - 1.0, 0.0) if centred else n
-    squares = _squares(sampled, a, e) / np.where(A > 0.0, A, 1.0) * n / np.maximum(dof, 1.0)
+    if sampled.design == "even":
+        squares, dof = _steps(sampled, a, e), np.minimum(dof, 2.0 * n / 3.0)
+    else:
+        squares = sampled.sum(a * e**2) * n / np.maximum(dof, 1.0)
+    squares = squares / np.where(A > 0.0, A, 1.0)
     if prior is not None:
         squares = (prior.rows * prior.deviation**2 + dof * squares) / (prior.rows + dof)
         dof = prior.rows + dof
@@ -229,16 +247,25 @@ def _around(
     return Estimates(value, value - half, value + half)
 
 
-def _squares(sampled: Sampled, a: Floats, e: Floats) -> Floats:
-    """Return Σ a e² of each group, or where rows were drawn evenly, half of the same of their differences."""
-    if sampled.design != "even":
-        return sampled.sum(a * e**2)
+def _steps(sampled: Sampled, a: Floats, e: Floats) -> Floats:
+    """Return Σ a (e_i - e_(i-1))² / 2 of each group, around its ring: the last row is before the first."""
     at = np.flatnonzero(a > 0.0)
     at = at[np.argsort(sampled.codes[at], kind="stable")]
-    at, before = at[1:], at[:-1]
-    same = sampled.codes[at] == sampled.codes[before]
-    steps = np.where(same, (a[at] + a[before]) / 2.0 * (e[at] - e[before]) ** 2 / 2.0, 0.0)
+    rows = np.bincount(sampled.codes[at], minlength=sampled.groups)
+    ends = np.cumsum(rows)[rows > 0]
+    before = np.roll(at, 1)
+    before[ends - rows[rows > 0]] = at[ends - 1]
+    steps = (a[at] + a[before]) / 2.0 * (e[at] - e[before]) ** 2 / 2.0
     return np.bincount(sampled.codes[at], steps, minlength=sampled.groups).astype(np.float64)
+
+
+def _or_dropped(sampled: Sampled, found: Estimates) -> Estimates:
+    """Widen the interval of a total by the chance that the group might have had no rows."""
+    if sampled.chance == 1.0:
+        return found
+    dropped = z_quantile(sampled.level) * np.sqrt(1.0 - sampled.chance) * np.abs(found.value)
+    half = np.hypot(found.high - found.value, dropped)
+    return Estimates(found.value, found.value - half, found.value + half)
 
 
 def _half(level: float, A: Floats, squares: Floats, dof: Floats) -> Floats:

@@ -30,6 +30,7 @@ from spillway.core.groups.even import evenly
 from spillway.core.groups.intervals import Design, Estimates, Sampled
 from spillway.core.groups.pilot import PILOT, pilot
 from spillway.core.groups.rates import RULES, Rule, allocate
+from spillway.core.groups.scan import coin_number
 from spillway.core.groups.shed import METADATA
 from spillway.core.groups.spread import Spread, SpreadConfig, group_keys
 from spillway.core.groups.strata import Floats, Ints, numbers_of, strata_of
@@ -81,7 +82,7 @@ def run(
     >>> found.column_names
     ['start', 'end', 'route', 'value', 'low', 'high', 'rows', 'sampled']
     >>> found["rows"].to_pylist(), found["sampled"].to_pylist()
-    ([25, 75, 25, 75], [10, 10, 11, 9])
+    ([25, 75, 25, 75], [10, 10, 12, 8])
     """
     require_level(level)
     require_aggregate(aggregate, value)
@@ -93,7 +94,7 @@ def run(
     window = require_window(window, counted=time is None)
     stream = _stream(table, by, value, aggregate.to if isinstance(aggregate, Ratio) else None, key, salt)
     rows, times = _in_time(table, time, window, stream.order)
-    query = _Query(aggregate, level, rule, keep_ratio, at_least, exceed, pilot, draw)
+    query = _Query(aggregate, level, rule, keep_ratio, at_least, exceed, pilot, draw, salt)
     spread = SpreadConfig().build() if spread is None else spread
     told = dict.fromkeys(("windows", "rows", "kept_rows", "missing_groups"), 0)
     parts, bounds = [], []
@@ -133,6 +134,7 @@ class _Query:
     exceed: bool
     pilot: bool
     draw: Draw
+    salt: int
 
     def window(self, stream: _Stream, inside: Ints, number: int, spread: Spread) -> tuple[pa.Table, int, int]:
         """Shed and answer one window: its groups' estimates, how many rows were kept, how many groups are missing."""
@@ -151,7 +153,9 @@ class _Query:
         ).rows
         even = self.draw == "even"
         design: Design = "even" if even else "fixed"
-        kept, weights = (evenly if even else stratified)(codes, mixed(order, number), sizes=sizes, rows=rows)
+        kept, weights = (evenly if even else stratified)(
+            codes, mixed(order, coin_number(self.salt, number)), sizes=sizes, rows=rows
+        )
         sampled = Sampled(codes[kept], weights, len(groups), self.level, design)
         found = self._answer(stream, sampled, inside[kept], keys, spread)
         if self.aggregate == "count":  # what arrived was counted: nothing is left to estimate

@@ -1,7 +1,8 @@
 """Which rows of a window stay, decided in one scan: evenly, at random, or each by a coin.
 
 A scan sees every row of a window once and holds no more than what it keeps. What it knows before are the rows of each
-group, N_g (``sizes``), and how many are wanted, n_g. Coins are hashes of (row key, window).
+group, N_g (``sizes``), and how many are wanted, n_g. Coins are hashes of (salt, row key, window): salt and
+window are one number, :func:`coin_number`.
 
     evenly       the places of the rows to keep are set when a group's first row comes; the scan counts up to them
     at random    a heap for each group: the n_g rows with the smallest coins
@@ -17,11 +18,16 @@ import heapq
 from collections.abc import Hashable, Iterable, Mapping
 from itertools import pairwise
 
-from spillway.core.chance import threshold
+from spillway.core.chance import mix, threshold
 from spillway.core.groups.draw import coins, mixed_one
 from spillway.core.groups.opened import Row
 
 Sizes = Mapping[Hashable, int]
+
+
+def coin_number(salt: int, window: int) -> int:
+    """Return what is folded into the hashes of a window's rows: windows, and salts, draw apart."""
+    return mix(salt, window)
 
 
 def scan_evenly(rows: Iterable[Row], *, number: int, sizes: Sizes, wanted: Sizes) -> list[Row]:

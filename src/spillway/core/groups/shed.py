@@ -82,6 +82,17 @@ def shed(
     return answer.replace_schema_metadata({**(table.schema.metadata or {}), METADATA: _told(table, found)})
 
 
+def group_chance(table: pa.Table) -> float:
+    """Return with what chance a group of a table that was shed has rows: 1, unless the budget was below one each.
+
+    >>> kept = shed(pa.table({"g": [0, 1, 2, 3]}), by="g", keep_ratio=0.5, exceed=False)
+    >>> group_chance(kept)
+    0.5
+    """
+    told = (table.schema.metadata or {}).get(METADATA)
+    return 1.0 if told is None else float(json.loads(told).get("group_chance", 1.0))
+
+
 def _told(table: pa.Table, found: Allocation) -> bytes:
     told = {
         "rows": table.num_rows,
@@ -89,6 +100,7 @@ def _told(table: pa.Table, found: Allocation) -> bytes:
         "budget_rows": found.budget,
         "groups": len(found.rows),
         "missing_groups": found.missing,
+        "group_chance": found.chance * group_chance(table),  # of what was shed before, too
         "reason": found.reason,
     }
     return json.dumps(told).encode()

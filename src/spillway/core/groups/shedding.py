@@ -21,7 +21,7 @@ from spillway.core.groups.draw import Draw, group_draws
 from spillway.core.groups.opened import Opened, Row
 from spillway.core.groups.rates import Rule, allocate
 from spillway.core.groups.scalar import Accuracy, rows_needed
-from spillway.core.groups.scan import scan_at_random, scan_by_coins, scan_evenly
+from spillway.core.groups.scan import coin_number, scan_at_random, scan_by_coins, scan_evenly
 from spillway.core.groups.spread import Spread
 from spillway.core.groups.strata import Floats, Ints
 
@@ -50,9 +50,9 @@ class Shed:
     reason: str
 
 
-def shed_uniformly(window: Opened, rows: Iterable[Row], keep_ratio: float) -> Shed:
+def shed_uniformly(window: Opened, rows: Iterable[Row], keep_ratio: float, salt: int) -> Shed:
     """Keep each row with the same chance (Algorithm 1)."""
-    found, arrived = scan_by_coins(rows, number=window.number, keep_ratio=keep_ratio)
+    found, arrived = scan_by_coins(rows, number=coin_number(salt, window.number), keep_ratio=keep_ratio)
     kept = [Kept(*row, weight=1.0 / keep_ratio) for row in found]
     return Shed(kept, arrived, None, f"each row with a chance of {keep_ratio:g}.")
 
@@ -93,7 +93,8 @@ class ConceptShedder:
         )
         wanted = dict(zip(groups, found.rows.tolist(), strict=True))
         scan = scan_evenly if self.draw == "even" else scan_at_random
-        drawn = scan(rows, number=window.number, sizes=window.frequencies, wanted=wanted)
+        number = coin_number(self.salt, window.number)
+        drawn = scan(rows, number=number, sizes=window.frequencies, wanted=wanted)
         weights = {group: N / max(wanted[group], 1) / found.chance for group, N in window.frequencies.items()}
         kept = [Kept(*row, weight=weights[row[1]]) for row in drawn]
         items = [(row[1], row[2]) for row in drawn]

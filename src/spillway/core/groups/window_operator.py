@@ -213,7 +213,7 @@ class WindowOperator:
         if self.config.shedder == "none":
             return keep_all(rows)
         if self.config.shedder == "uniform":
-            return shed_uniformly(window, rows, self.config.keep_ratio)
+            return shed_uniformly(window, rows, self.config.keep_ratio, self.config.salt)
         if not self.config.incremental:
             rows = list(rows)
             for row in rows:
