@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy.typing as npt
 
 from spillway.core.join.choosing import Ranges
 from spillway.core.join.config import JoinConfig
@@ -16,6 +19,7 @@ from spillway.core.join.sliding import Meetings
 from spillway.core.join.store import Store
 
 Stores = tuple[Store, Store]
+Array = npt.NDArray[Any]
 
 
 class Finder(Protocol):
@@ -32,7 +36,10 @@ class Finder(Protocol):
     def expired(self, stores: Stores, matching: Matching) -> None:
         """Take note that rows below the stores' heads are gone."""
 
-    def restored(self, stores: Stores, matching: Matching) -> None:
+    def snapshot(self) -> dict[str, Array]:
+        """Return what is to be kept in the state."""
+
+    def restored(self, stores: Stores, matching: Matching, state: Mapping[str, Array]) -> None:
         """Take over stores whose rows have all been processed."""
 
 
@@ -55,10 +62,14 @@ class Scanning:
     def expired(self, stores: Stores, matching: Matching) -> None:
         """Nothing is kept beside the rows."""
 
-    def restored(self, stores: Stores, matching: Matching) -> None:
+    def snapshot(self) -> dict[str, Array]:
+        """Return which items have which bit."""
+        return self._signatures.snapshot()
+
+    def restored(self, stores: Stores, matching: Matching, state: Mapping[str, Array]) -> None:
         """Write the bit sets of all rows."""
         del matching
-        self.added(stores, (len(stores[0]), len(stores[1])))
+        self._signatures.restore(state, stores)
 
 
 def finder_of(config: JoinConfig) -> Finder:

@@ -7,7 +7,7 @@ they are enlarged, and the kernel goes on where it stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -44,8 +44,13 @@ class Index:
             if len(store.links) != len(store.items):
                 store.use_links(True)
 
-    def restored(self, stores: Stores, matching: Matching) -> None:
+    def snapshot(self) -> dict[str, Any]:
+        """Return nothing: an index is made anew from the rows."""
+        return {}
+
+    def restored(self, stores: Stores, matching: Matching, state: Mapping[str, Any]) -> None:
         """List all rows, which have all been processed."""
+        del state
         self.added(stores, (0, 0))
         for i, store in enumerate(stores):
             row = store.head

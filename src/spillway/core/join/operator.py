@@ -215,6 +215,7 @@ class Join:
             "shapes": [None if shape is None else asdict(shape) for shape in self.reader.shapes],
         }
         arrays = self.selection.snapshot()
+        arrays |= {f"finder.{name}": array for name, array in self.finder.snapshot().items()}
         arrays |= {f"words.{name}": array for name, array in self.reader.vocabulary.snapshot().items()}
         for side, store in zip(SIDES, self.stores, strict=True):
             arrays |= {f"{side}.{name}": array for name, array in store.snapshot().items()}
@@ -235,7 +236,7 @@ class Join:
         self.selection.restore(arrays)
         for side, store in zip(SIDES, self.stores, strict=True):
             store.restore(_under(f"{side}.", arrays))
-        self.finder.restored(self.stores, self._matching())
+        self.finder.restored(self.stores, self._matching(), _under("finder.", arrays))
 
 
 def _identity(config: JoinConfig) -> str:

@@ -11,7 +11,8 @@ With more items than bits, items share bits by a hash. Then the words are a sign
     |A ∩ B| <= popcount(A & B) + |A| - popcount(A)
 
 and only where the bound reaches what the predicate needs are the sorted items themselves compared. Either way the
-answer is exact. Which items have which bit is not part of any state: it is made anew from the rows.
+answer is exact. Which items have which bit is part of the state, so that a join that goes on need not look at all
+items to find out how many there are; the words themselves are made anew from the rows.
 
 ====================  =======================
 distinct items        words
@@ -24,9 +25,11 @@ more                  2, signature; 4 for sets of more than 12 items on average
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numba import types
 from numba.extending import intrinsic
 
@@ -97,6 +100,19 @@ class Signatures:
                 self._fill(store, store.head)
             else:
                 self._fill(store, store.end - count)
+
+    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
+        """Return which items have which bit, and how many words there are."""
+        form = np.array([self.words, int(self.exact)])
+        return {"known": self._known, "bits": self._bits, "form": form}
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]], stores: tuple[Store, Store]) -> None:
+        """Take over bits, and write the words of all rows."""
+        self._known, self._bits = state["known"], state["bits"]
+        self.words, self.exact = int(state["form"][0]), bool(state["form"][1])
+        for store in stores:
+            store.use_words(self.words)
+            self._fill(store, store.head)
 
     def _learn(self, stores: tuple[Store, Store], new: tuple[int, int]) -> bool:
         """Give bits to items seen for the first time, and return whether there have become too many."""
