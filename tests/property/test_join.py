@@ -203,6 +203,41 @@ def batches(case: Case, cuts: list[float]) -> list[tuple[pa.Table, pa.Table]]:
     return found
 
 
+@given(case=cases(), data=st.data(), access=st.sampled_from(ACCESSES), restart=st.booleans())
+def test_rows_that_come_out_of_order_wait_for_those_before_them(
+    case: Case, data: st.DataObject, access: Any, restart: bool
+) -> None:
+    """Rows come in any order, a watermark follows behind, and the pairs are those of the sorted streams, in order."""
+    config = JoinConfig(on=case.on, within_s=case.within, time="ts", access=access, late="drop")
+    join, found = config.build(), list[Pair]()
+    tables = [table.append_column("row", pa.array(range(table.num_rows))) for table in case.tables()]
+    left = [
+        table.take(pa.array(data.draw(st.permutations(range(table.num_rows))), pa.int64()))
+        for table in tables
+    ]
+    rows: tuple[list[int], list[int]] = ([], [])
+    while any(table.num_rows for table in left):
+        batch = []
+        for side, table in enumerate(left):
+            count = data.draw(st.integers(0, table.num_rows))
+            batch.append(table.slice(0, count))
+            left[side] = table.slice(count)
+            rows[side].extend(batch[side]["row"].to_pylist())
+        times = [time for table in left for time in table["ts"].to_pylist() if time is not None]
+        until = round(min(times) * 1e6) - 1 if times else None
+        for left_row, right_row, score in pairs(join.process(batch[0], batch[1], until_us=until)):
+            found.append((rows[0][left_row], rows[1][right_row], score))
+        if restart:
+            join = config.build(join.snapshot())
+        if not any(count.num_rows for count in batch) and times:
+            break
+    if not any(table.num_rows for table in left):
+        assert join.work.late_rows == 0
+        assert Counter(found) == Counter(case.expected())
+        times_of = [max(case.left[a][0], case.right[b][0]) for a, b, _ in found]  # type: ignore[type-var]
+        assert times_of == sorted(times_of)  # type: ignore[type-var]
+
+
 @given(case=cases(), share=st.floats(0, 1), function=st.sampled_from(["max", "mean"]))
 def test_types_and_utilities_give_some_of_the_pairs_within_the_budget(
     case: Case, share: float, function: Any

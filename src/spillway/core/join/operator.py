@@ -35,7 +35,7 @@ from spillway.core.join.config import JoinConfig
 from spillway.core.join.draws import DROP, drawn
 from spillway.core.join.finders import Finder, finder_of
 from spillway.core.join.matches import Matches, Matching, matching_of
-from spillway.core.join.random_drop import encounters, keep_ratio, thinned
+from spillway.core.join.random_drop import encounters, keep_ratio
 from spillway.core.join.reading import SIDES, Reader
 from spillway.core.join.selection import Selection, column, gather
 from spillway.core.join.shedding import shedding_of
@@ -43,6 +43,7 @@ from spillway.core.join.sliding import Meetings, meetings
 from spillway.core.join.snapshot import from_bytes, to_bytes
 from spillway.core.join.store import Store
 from spillway.core.join.values import MICROSECONDS, Ints, Rows, Shape
+from spillway.core.join.waiting import Waiting, picked
 from spillway.core.join.work import Work, index_work
 from spillway.errors import SpillwayError, invalid
 
@@ -58,6 +59,7 @@ class Join:
         self.reader = Reader(config, self.shedding.utility)
         self.selection = Selection(config)
         self.stores = (Store(config.on.weighted, 0), Store(config.on.weighted, 0))
+        self.waiting = Waiting(), Waiting()
         self.finder: Finder = finder_of(config)
         self.work = Work()
         self._now: int | None = None
@@ -73,11 +75,14 @@ class Join:
         budget: float | None = None,
         *,
         fraction: float | None = None,
+        until_us: int | None = None,
     ) -> pa.Table:
         """Join the next rows and return the pairs: ``left_row``, ``right_row`` (counted from 0) and ``score``.
 
         Pairs come in the order of the time of their later row, and for one row in that of the earlier ones. A
-        ``fraction`` says directly what share of the windows to compare with, instead of a budget.
+        ``fraction`` says directly what share of the windows to compare with, instead of a budget. With ``until_us``,
+        a time in whole microseconds, only rows up to then are processed, and later ones wait for another call: rows
+        may then come out of order, if none comes that is older than what has been processed.
         """
         if budget is not None:
             require_number("budget", budget, 0.0)
@@ -86,7 +91,9 @@ class Join:
             if budget is not None:
                 raise invalid("fraction", fraction, "None beside a budget")
         self.work = Work()
-        rows = self._in_time(self.reader.read(0, left), 0), self._in_time(self.reader.read(1, right), 1)
+        read = self.reader.read(0, left), self.reader.read(1, right)
+        self.work.rows = len(read[0]) + len(read[1])
+        rows = self._ready(0, read[0], until_us), self._ready(1, read[1], until_us)
         if self._per_comparison == 0.0:
             self._per_comparison = index_work(self.stores, rows)
         if self.shedding.drop_rows:
@@ -102,13 +109,14 @@ class Join:
     def oldest_rows(self) -> tuple[int, int]:
         """Return the number of each side's oldest row that may still be in a pair: earlier ones may be let go."""
         oldest = []
-        for store, after in zip(self.stores, self.reader.next_number, strict=True):
-            live = store.numbers[store.live]
+        for store, waiting, after in zip(self.stores, self.waiting, self.reader.next_number, strict=True):
+            live = np.concatenate([store.numbers[store.live], waiting.rows.numbers])
             oldest.append(int(live.min()) if len(live) else after)
         return oldest[0], oldest[1]
 
-    def _in_time(self, rows: Rows, side: int) -> Rows:
-        self.work.rows += len(rows)
+    def _ready(self, side: int, rows: Rows, until: int | None) -> Rows:
+        """Return the rows that are to be processed now, without those that are late."""
+        rows = self.waiting[side].let_through(rows, until)
         if self._now is None or not len(rows) or rows.times[0] >= self._now:
             return rows
         late = rows.times < self._now
@@ -119,7 +127,7 @@ class Join:
                 hint="hand rows over in the order of time, or pass late='drop'",
             )
         self.work.late_rows += int(late.sum())
-        return thinned(rows, ~late)
+        return picked(rows, np.flatnonzero(~late))
 
     def _thinned(
         self, rows: tuple[Rows, Rows], budget: float | None, fraction: float | None
@@ -135,7 +143,7 @@ class Join:
         for side, part in enumerate(rows):
             keep = drawn(part.numbers, q, salt=self.config.salt, purpose=DROP, side=side)
             self.work.dropped_rows += int((~keep).sum())
-            kept.append(thinned(part, keep))
+            kept.append(picked(part, np.flatnonzero(keep)))
         return kept[0], kept[1]
 
     def _join(self, coming: Meetings, budget: float | None, fraction: float | None) -> pa.Table:
@@ -201,7 +209,10 @@ class Join:
             store.expire(self._now - window)
         self.finder.expired(self.stores, self._matching())
         self.reader.vocabulary.forget(
-            lambda: np.concatenate([store.items[store.live_items] for store in self.stores])
+            lambda: np.concatenate(
+                [store.items[store.live_items] for store in self.stores]
+                + [waiting.rows.items for waiting in self.waiting]
+            )
         )
 
     def snapshot(self) -> bytes:
@@ -217,8 +228,9 @@ class Join:
         arrays = self.selection.snapshot()
         arrays |= {f"finder.{name}": array for name, array in self.finder.snapshot().items()}
         arrays |= {f"words.{name}": array for name, array in self.reader.vocabulary.snapshot().items()}
-        for side, store in zip(SIDES, self.stores, strict=True):
+        for side, store, waiting in zip(SIDES, self.stores, self.waiting, strict=True):
             arrays |= {f"{side}.{name}": array for name, array in store.snapshot().items()}
+            arrays |= {f"waiting.{side}.{name}": array for name, array in waiting.snapshot().items()}
         return to_bytes(meta, arrays)
 
     def _restore(self, state: bytes) -> None:
@@ -234,8 +246,9 @@ class Join:
         self.reader.shapes = [None if shape is None else Shape(**shape) for shape in meta["shapes"]]
         self.reader.vocabulary.restore(_under("words.", arrays))
         self.selection.restore(arrays)
-        for side, store in zip(SIDES, self.stores, strict=True):
+        for side, store, waiting in zip(SIDES, self.stores, self.waiting, strict=True):
             store.restore(_under(f"{side}.", arrays))
+            waiting.restore(_under(f"waiting.{side}.", arrays))
         self.finder.restored(self.stores, self._matching(), _under("finder.", arrays))
 
 

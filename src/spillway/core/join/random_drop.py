@@ -44,13 +44,3 @@ def encounters(
 
 def _met(times: Ints, stored: Ints, window: int) -> int:
     return int((len(stored) - np.searchsorted(stored, times - window, side="left")).sum())
-
-
-def thinned(rows: Rows, keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Rows:
-    """Return the rows that are kept."""
-    kept_items = np.repeat(keep, np.diff(rows.starts))
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(rows.starts)[keep])])
-    weights = rows.weights[kept_items] if len(rows.weights) else rows.weights
-    return Rows(
-        rows.numbers[keep], rows.times[keep], rows.types[keep], starts, rows.items[kept_items], weights
-    )

@@ -10,6 +10,7 @@ from spillway.core.join.config import JoinConfig
 from spillway.core.join.utility import Utility
 from spillway.core.join.values import Ints, Rows, Shape, rows_of, shape_of
 from spillway.core.join.vocabulary import Vocabulary
+from spillway.core.join.waiting import no_rows
 from spillway.errors import SpillwayError, unknown
 
 SIDES = ("left", "right")
@@ -33,7 +34,7 @@ class Reader:
     def read(self, side: int, table: pa.Table | pa.RecordBatch | None) -> Rows:
         """Return the rows of a table in the order of time."""
         if table is None:
-            return _no_rows()
+            return no_rows()
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
         if not isinstance(table, pa.Table):
@@ -87,8 +88,3 @@ def types_of(table: pa.Table, utility: Utility | None) -> Ints:
             hint="name the types as the column holds them",
         ) from error
     return np.asarray(pc.fill_null(found, len(names)).to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
-def _no_rows() -> Rows:
-    none = np.empty(0, np.int64)
-    return Rows(none, none, none, np.zeros(1, np.int64), none, np.empty(0))
