@@ -410,7 +410,9 @@ def test_an_operators_mean_over_many_salts_is_the_truth(shedder: Any, draw: Any)
 def test_an_operator_restarts_exactly(
     stream: Stream, window: Any, rule: Any, buffering: Any, at: int
 ) -> None:
-    config = OperatorConfig(window=window, keep_ratio=0.3, rule=rule, buffering=buffering, sample_rows=5)
+    config = OperatorConfig(
+        window=window, keep_ratio=0.3, rule=rule, buffering=buffering, pilot=True, sample_rows=5
+    )
 
     def fired(restart: int | None) -> list[Fired]:
         operator, found = config.build(), []

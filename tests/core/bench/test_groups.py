@@ -23,6 +23,7 @@ from spillway.bench.groups.operating import Feed, Played, by_workers, configured
 from spillway.bench.groups.scalar_rule import met
 from spillway.bench.groups.volume import Volume, figure_10, volume
 from spillway.bench.groups.windows import Limits, windows_of
+from spillway.core.groups import OperatorConfig
 from spillway.errors import SpillwayError
 from spillway.replay.recorded import DataSet, in_order
 from spillway.replay.rides import rides
@@ -219,7 +220,11 @@ def test_the_operator_on_the_clock(little):
     assert given.size == 3 * given.slide
     assert given.slide < 600e6
     normal = play(given, configured(given, "none", "single", 0.1))
-    shed = play(given, configured(given, "concept", "single", 0.1))
+    config = configured(given, "concept", "single", 0.1)
+    assert config == OperatorConfig(
+        window=config.window, keep_ratio=0.1, shedder="concept", buffering="single"
+    ), "as it is by default"
+    shed = play(given, config)
     assert normal.rows == shed.rows == 3_000
     assert len(normal.windows_s) == len(shed.windows_s) >= 3
     assert 0 < shed.processed < normal.processed
@@ -243,8 +248,10 @@ def test_times_and_ratios_are_worked_out_from_the_passes():
         {
             "single": {"uniform": played((1.0,), 1.0, 1.0), "cod": played((1.0,), 2.0, 2.0)},
             "multiple": {"uniform": played((1.0,), 1.0, 1.0), "cod": played((1.0,), 6.0, 2.0)},
-        }
+        },
+        {"single": played((1.0,), 6.0, 2.0), "multiple": played((1.0,), 16.0, 2.0)},
     )
+    assert cost.reservoir_over_uniform == pytest.approx((4.0 * 9.0) ** 0.5)
     assert cost.cod_over_uniform == pytest.approx((2.0 * 4.0) ** 0.5)
     assert cost.cod_over_uniform_at_watermarks == pytest.approx(2.0)
 
@@ -255,6 +262,10 @@ def test_methods_alternate_on_the_clock():
     assert set(found.by_design) == {"single", "multiple"}
     assert set(found.by_design["single"]) == {"normal", "uniform", "cod"}
     assert found.by_design["single"]["cod"].processed == 60
+    assert found.reservoirs == {}
+    more = alternating(given, keep_ratio=0.2, repeats=1, designs=["single"], reservoir=True)
+    assert more.reservoirs["single"].processed > 0
+    assert set(more.numbers()["single"]) == {"normal", "uniform", "cod", "cod with reservoir"}
 
 
 def test_the_figures_of_a_stream(little, tmp_path):
@@ -300,6 +311,7 @@ def test_the_whole_suite_in_small(tmp_path, monkeypatch):
         *(f"{name}.{data}" for name in names for data in ("packets", "debs")),
         "accuracy_met.packets",
         "shed_cost.cod_over_uniform",
+        "shed_cost.cod_over_uniform.reservoir",
         "p95_latency.plain_over_cod",
         "p95_latency.plain_over_cod.bare",
     }

@@ -167,17 +167,35 @@ def test_groups_of_mixed_types_are_told_apart() -> None:
 
 
 def test_an_open_window_holds_a_bounded_sample() -> None:
-    found = operator(window=tumbling(10**6), shedder="concept", keep_ratio=0.01, sample_rows=50)
+    found = operator(window=tumbling(10**6), shedder="concept", keep_ratio=0.01, sample_rows=50, pilot=True)
     feed(found, list(range(3000)))
     state = found.snapshot()
     assert [len(window["sample"]["items"]) for window in state["windows"]] == [50]
     assert len(state["windows"][0]["frequencies"]) == 3
 
 
+def test_no_sample_is_kept_unless_it_is_asked_for() -> None:
+    found = operator(window=tumbling(1000), shedder="concept", keep_ratio=0.1)
+    feed(found, list(range(100)))
+    assert [window["sample"] for window in found.snapshot()["windows"]] == [None]
+
+
+@pytest.mark.parametrize("pilot", [False, True])
+def test_the_rule_goes_by_earlier_windows_and_with_a_pilot_by_this_one(pilot: bool) -> None:
+    """Group 0 is always 1 and needs a row; group 1 varies. Only a pilot knows that in the first window."""
+    found = operator(window=tumbling(400), shedder="concept", keep_ratio=0.1, pilot=pilot)
+    chosen = np.random.default_rng(4)
+    for at in range(800):
+        found.arrive(at, group=at % 2, value=1.0 if at % 2 == 0 else chosen.gamma(2.0), key=at)
+    kept = [sum(row.group == 1 for row in window.kept) for window in found.finish()]
+    assert kept[0] > 25 if pilot else kept[0] == 20
+    assert kept[1] > 25
+
+
 @pytest.mark.parametrize("buffering", ["single", "multiple"])
 @pytest.mark.parametrize("window", [sliding(20, 10), session(3)], ids=repr)
 def test_a_restart_goes_on_exactly(buffering: str, window: Any) -> None:
-    config = OperatorConfig(window=window, keep_ratio=0.4, buffering=buffering, salt=5)  # type: ignore[arg-type]
+    config = OperatorConfig(window=window, keep_ratio=0.4, buffering=buffering, pilot=True, salt=5)  # type: ignore[arg-type]
     chosen = np.random.default_rng(1)
     rows = [
         (int(at), ("g", int(g)), float(v))

@@ -168,9 +168,7 @@ def test_the_window_operator_keeps_the_same_rows(window: Any, rule: Any, draw: A
     """What comes row by row through buffers and watermarks is answered as the table is."""
     table = rides().set_column(0, "ts", pa.array([n + 5 * (n // 70) for n in range(600)]))
     order = draws(table, None, salt=7).tolist()
-    operator = OperatorConfig(
-        window=window, keep_ratio=0.1, rule=rule, pilot=False, draw=draw, salt=7
-    ).build()
+    operator = OperatorConfig(window=window, keep_ratio=0.1, rule=rule, draw=draw, salt=7).build()
     for row, key in zip(table.to_pylist(), order, strict=True):
         operator.arrive(row["ts"], group=row["route"], value=row["fare"], key=key)
     means: dict[Any, float] = {}
@@ -187,7 +185,7 @@ def test_the_window_operator_keeps_the_same_rows(window: Any, rule: Any, draw: A
 def test_the_window_operator_keeps_the_same_rows_of_count_windows(window: Any, buffering: Any) -> None:
     """The last windows are not full, and neither of the two answers them."""
     table = rides()
-    config = OperatorConfig(window=window, counted=True, keep_ratio=0.1, pilot=False, buffering=buffering)
+    config = OperatorConfig(window=window, counted=True, keep_ratio=0.1, buffering=buffering)
     operator = config.build()
     means: dict[Any, float] = {}
     for row, key in zip(table.to_pylist(), draws(table, None, salt=0).tolist(), strict=True):

@@ -83,15 +83,20 @@ def feed(data: DataSet, *, rows: int, windows: int) -> Feed:
     )
 
 
-def configured(given: Feed, shedder: Shedder, buffering: Buffering, keep_ratio: float) -> OperatorConfig:
-    """Return the operator for a stream; as in all comparisons it knows only rows that it has processed."""
+def configured(
+    given: Feed, shedder: Shedder, buffering: Buffering, keep_ratio: float, *, pilot: bool = False
+) -> OperatorConfig:
+    """Return the operator for a stream; as in all comparisons it knows only rows that it has processed.
+
+    A ``pilot`` is a reservoir of rows for each open window, of which the value is read before they are shed.
+    """
     return OperatorConfig(
         window=sliding(given.size, given.slide),
         keep_ratio=keep_ratio,
         shedder=shedder,
         buffering=buffering,
         by_group=given.by_group,
-        pilot=False,
+        pilot=pilot,
     )
 
 
@@ -173,7 +178,6 @@ def middle(passes: Sequence[Played]) -> Played:
 def _undisturbed() -> Iterator[None]:
     """Keep the garbage collector out of what is timed."""
     on = gc.isenabled()
-    gc.collect()
     gc.disable()
     try:
         yield

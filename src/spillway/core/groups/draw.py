@@ -61,12 +61,13 @@ def _hashed(columns: list[pa.ChunkedArray], salt: int, rows: int) -> Ints:
 
 def told_apart(hashes: Ints) -> Ints:
     """Give the repetitions of a hash hashes of their own: the second, third, ... in the order of rows."""
+    sorted_ = np.sort(hashes)  # far quicker than an order, which is seldom needed
+    if not (sorted_[1:] == sorted_[:-1]).any():
+        return hashes
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     fresh = np.ones(len(hashes), dtype=np.bool_)
     fresh[1:] = ordered[1:] != ordered[:-1]
-    if fresh.all():
-        return hashes
     at = np.arange(len(hashes))
     occurrence = at - np.maximum.accumulate(np.where(fresh, at, 0))
     apart = hashes.copy()

@@ -21,10 +21,13 @@ hold a copy for each.
 **Queries.** ``by_group=False`` is the scalar aggregate: all rows are one group, and with an ``accuracy`` the
 sample's mean and variance say how many are kept instead of ``keep_ratio``.
 
-**Variance.** The rule goes by the rows that earlier windows kept (:class:`~spillway.core.groups.spread.Spread`)
-and, with ``pilot``, by this window's sample.
+**Variance.** The rule goes by the rows that earlier windows kept (:class:`~spillway.core.groups.spread.Spread`), as
+:func:`~spillway.core.groups.run.run` does, and divides the first window equally. With ``pilot`` it goes by a sample
+of each window too, which has to be kept while rows come: errors were 0 to 13 % smaller on four streams, and the
+operator took more than twice as long for a row.
 
-**Bounded.** Beside its rows an open window holds a frequency for each of its groups, and ``sample_rows`` rows.
+**Bounded.** Beside its rows an open window holds a frequency for each of its groups, and ``sample_rows`` rows if it
+keeps a sample.
 
 >>> from spillway.core.windows import sliding
 >>> operator = OperatorConfig(window=sliding(20, 10), keep_ratio=0.5, rule="equal").build()
@@ -75,7 +78,7 @@ class OperatorConfig:
     accuracy: str | Accuracy | None = None
     counted: bool = False
     incremental: bool = True
-    pilot: bool = True
+    pilot: bool = False
     sample_rows: int = 1000
     at_least: int = 1
     exceed: bool = True
