@@ -33,7 +33,7 @@ from spillway.core.join.index import Index
 from spillway.core.join.predicates import PRODUCT, WITHIN_ARRIVING, WITHIN_STORED
 from spillway.core.join.scan import judge
 from spillway.core.join.table import WHOLE, place, remove
-from spillway.core.join.values import EMPTY
+from spillway.core.join.values import EMPTY, sort_items
 from spillway.core.kernel import kernel
 
 BEFORE, ROW = 0, 1  # columns of the links: the node before, and the row that a node belongs to
@@ -154,20 +154,6 @@ def _walk(
 
 
 @kernel
-def _in_order(met: Any, count: int) -> None:
-    """Sort what was met; a few rows in place."""
-    if count > 24:
-        met[:count] = np.sort(met[:count])
-        return
-    for i in range(1, count):
-        row, at = met[i], i
-        while at > 0 and met[at - 1] > row:
-            met[at] = met[at - 1]
-            at -= 1
-        met[at] = row
-
-
-@kernel
 def report(
     k: int, rule: int, at_least: float, size: int, other: Any, common: Any, sums: Any, met: Any, count: int,
     found: Any, written: int,
@@ -184,7 +170,7 @@ def report(
         else:
             common[at] = 0
             sums[at] = 0.0
-    _in_order(met, matching)
+    sort_items(met, sums, 0, matching, False)
     for i in range(matching):
         at = met[i] - other[6]
         keys[written], partners[written] = k, met[i]

@@ -51,7 +51,14 @@ def popcount(context: Any, word: Any) -> Any:
 def _bit(item: int, known: Any, bits: Any, room: int) -> Any:
     """Return the bit of an item: its own if it is known, else a hash of it."""
     if len(known):
-        return np.int64(bits[np.searchsorted(known, item)])
+        low, high = 0, len(known)
+        while low < high:
+            middle = (low + high) // 2
+            if known[middle] < item:
+                low = middle + 1
+            else:
+                high = middle
+        return bits[low]
     z = np.uint64(item) * np.uint64(0x9E3779B97F4A7C15)
     return np.int64((z >> np.uint64(40)) % np.uint64(room))
 
