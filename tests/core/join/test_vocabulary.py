@@ -49,11 +49,7 @@ def test_a_join_is_exact_although_hashes_collide() -> None:
 
 
 def test_the_hash_is_the_same_everywhere() -> None:
-    assert stable_hash(pa.array(["oil", ""])).tolist() == stable_hash(pa.array(["oil", ""])).tolist()
-    assert stable_hash(pa.array(["oil"])).tolist() == [STABLE]
-
-
-STABLE = int(stable_hash(pa.array(["oil"]))[0])
+    assert stable_hash(pa.array(["oil", ""])).tolist() == [-8382292626436366783, 1172808402238552441]
 
 
 def test_words_that_are_out_of_use_are_forgotten() -> None:
