@@ -238,7 +238,7 @@ class Join:
         if meta["config"] != _identity(self.config):
             raise SpillwayError(
                 f"state: made by a join with {meta['config']}, this one has {_identity(self.config)}.",
-                hint="restore with the same predicate, windows and basic windows, or start without a state",
+                hint="restore with the same predicate, access, windows and types, or start without a state",
             )
         self._now, self._period = meta["now"], meta["period"]
         self._per_comparison = meta["per_comparison"]
@@ -255,12 +255,11 @@ class Join:
 def _identity(config: JoinConfig) -> str:
     """Return what must not change over the life of a state, in words."""
     shedding = shedding_of(config.shedding)
-    types = None if shedding.utility is None else sorted(map(str, shedding.utility.values))
-    on, windows = config.on, config.windows
-    columns = f"{on.kind} of {on.left!r} and {on.right!r}"
-    return (
-        f"{columns}, windows {windows} us, basic windows {config.length} us {shedding.slide}, types {types}"
-    )
+    types = None if shedding.utility is None else list(map(str, shedding.utility.values))
+    on = config.on
+    what = f"{on.kind} of {on.left!r} and {on.right!r} by {config.access}"
+    cut = f"basic windows {config.length} us {shedding.slide}"
+    return f"{what}, windows {config.windows} us, {cut}, types {types}"
 
 
 def _under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
