@@ -267,7 +267,7 @@ def test_a_state_of_something_else_is_refused() -> None:
         JoinConfig(on=subset("v"), within_s=1, time="ts").build(state)
     with pytest.raises(SpillwayError, match="windows"):
         JoinConfig(on=equality("v"), within_s=2, time="ts").build(state)
-    with pytest.raises(SpillwayError, match="by scan.*by index"):
+    with pytest.raises(SpillwayError, match=r"by scan.*by index"):
         JoinConfig(on=equality("v"), within_s=1, time="ts", access="index").build(state)
 
 
