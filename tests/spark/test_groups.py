@@ -206,6 +206,7 @@ def test_within_a_batch_nothing_has_to_be_guessed(spark: SparkSession, tmp_path:
     fresh = F.concat("route", F.lit(" of "), F.floor(F.col("id") / PER_BATCH).cast("string"))
     rows = rides(spark, 6).withColumn("route", fresh).where(F.col("route").isNotNull())
     arrived: dict[int, Counter[str | None]] = {}
+    part = Sink()
 
     def run_once(checkpoint: Path, share: float) -> tuple[Sink, list[dict[str, Any]]]:
         found = Sink()
@@ -214,6 +215,10 @@ def test_within_a_batch_nothing_has_to_be_guessed(spark: SparkSession, tmp_path:
             def take(batch: DataFrame, number: int) -> None:
                 arrived[number] = routes(batch.collect())
                 found.take(shed.groups(batch, by="route", value="fare", batch=number), number)
+                even = batch.where("id % 2 = 0")
+                part.take(shed.groups(even, by="route", value="fare", batch=number), number)
+                with pytest.raises(SpillwayError, match=f"expected {number}, the number"):
+                    shed.groups(batch, by="route", batch=number + 1)
 
             query = start(rows, checkpoint, take)
             assert query.awaitTermination(PATIENCE_S)
@@ -229,10 +234,14 @@ def test_within_a_batch_nothing_has_to_be_guessed(spark: SparkSession, tmp_path:
         assert kept[f"busy 2 of {batch}"] > 3 * kept[f"busy 0 of {batch}"], "it varies most"
         assert sum(row["weight"] for row in found[batch]) == pytest.approx(PER_BATCH, rel=0.25)
         entry = next(entry for entry in history if entry["batch"] == batch)
-        assert (entry["arrived_rows"], entry["kept_rows"]) == (
-            sum(arrived[batch].values()),
-            len(found[batch]),
+        assert entry["kept_rows"] == len(found[batch]) + len(part[batch])
+        assert entry["arrived_rows"] == sum(arrived[batch].values()) + PER_BATCH // 2, (
+            "none without a route is even"
         )
+        assert {f"busy {n} of {batch}" for n in range(3)} < set(routes(part[batch])), (
+            "a part by its own groups"
+        )
+        assert len(part[batch]) == pytest.approx(0.1 * PER_BATCH / 2, rel=0.3)
     (tmp_path / "commits" / "2").unlink()
     (tmp_path / "commits" / ".2.crc").unlink(missing_ok=True)
     again, _ = run_once(tmp_path, 0.9)

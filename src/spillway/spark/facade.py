@@ -24,7 +24,7 @@ from spillway.spark.listener import LoopListener, listen
 from spillway.spark.loop import Loop
 from spillway.spark.plane import ControlRow, owner_of
 from spillway.spark.report import Metrics
-from spillway.spark.second_pass import SecondPass
+from spillway.spark.second_pass import SecondPass, require_this_batch
 from spillway.spark.status import Status
 from spillway.spark.stepper import StepOnly, Steps
 from spillway.spark.storage import Folder, Lease, local_path
@@ -98,6 +98,8 @@ class Spillway:
         self._joins: Counter[str] = Counter()
         self._passes: dict[Hashable, SecondPass] = {}
         self._counted: dict[int, dict[str, Metrics]] = {}
+        self._attempt: tuple[str | None, int] | None = None
+        self._calls: Counter[Hashable] = Counter()
         self._spark: SparkSession | None = None
         finished = root / "decisions" if self._checkpoint is None else self._checkpoint / "commits"
         self._loop = Loop(name, make, self._folder, mode=mode, finished=Folder(finished))
@@ -202,8 +204,7 @@ class Spillway:
         )
         self._listen(df.sparkSession if batch is None else self._session_of_query())
         if batch is not None:
-            place = (str(by), str(value), weight, plan.spec)
-            return self._shed_batch(plan, place, batch)
+            return self._shed_batch(plan, (weight, plan.spec), batch)
         stage = self._loop.add_stage(chained=plan.chained, groups=plan.spec)
         row = GroupRow(str(self._folder.root), self._checkpoint_text, stage)
         return plan.build(row, self._observe(stage), enforce=self.mode == "enforce")
@@ -314,6 +315,11 @@ class Spillway:
                 "within foreachBatch rows are shed only with a checkpoint: whose batch it is, is read there.",
                 hint="give Spillway the path that writeStream gets as checkpointLocation",
             )
+        run = require_this_batch(self._session_of_query(), batch)
+        if self._attempt != (run, batch):
+            self._attempt, self._calls = (run, batch), Counter()
+        self._calls[place] += 1
+        place = (place, self._calls[place])  # the same call on another part of the batch is another place
         passes = self._passes.get(place)
         if passes is None:
             stage = self._loop.add_stage(chained=plan.chained, groups=plan.spec)

@@ -27,7 +27,8 @@ class GroupSpec:
     """How groups share what is kept, and the time in which none should be missing (None: a batch).
 
     Two stages with the same ``join`` are the inputs of an equality join. With an ``accuracy`` no group is given more
-    rows than its mean needs.
+    rows than its mean needs. ``of`` names the columns: what is known of one group
+    says nothing of another.
     """
 
     rule: Rule
@@ -35,6 +36,7 @@ class GroupSpec:
     window_s: float | None = None
     join: str | None = None
     accuracy: Accuracy | None = None
+    of: str = ""
 
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> Self:

@@ -151,6 +151,7 @@ class GroupPlan:
                 window_s=None if window is None else seconds("window", window),
                 join=join,
                 accuracy=None if accuracy is None else accuracy_of(accuracy),
+                of=f"{[by] if isinstance(by, str) else by}: {value}",
             ),
         )
 

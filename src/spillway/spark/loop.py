@@ -27,7 +27,7 @@ from spillway.spark.group_decide import GroupSpec
 from spillway.spark.history import Entry, History
 from spillway.spark.learning import learn, quick_to_rise
 from spillway.spark.report import BatchReport
-from spillway.spark.storage import KEPT_DECISIONS, Folder
+from spillway.spark.storage import KEPT_DECISIONS, RATIONS, Folder
 from spillway.spark.window_decide import WindowSpec
 
 _CLOCK_S = 1.0  # by which the clocks of two machines may well differ
@@ -96,6 +96,8 @@ class Loop:
             number = len(self._stages)
             before = self._published.stages
             known = before[number] if number < len(before) else Stage()
+            if groups is not None and (known.groups is None or known.groups.of != groups.of):
+                known = replace(known, census=None)  # of other groups
             chained = chained and number > 0
             self._stages.append(replace(known, floor=floor, chained=chained, window=window, groups=groups))
             self._publish(replace(self._published, stages=tuple(self._stages)))
@@ -339,18 +341,21 @@ class Loop:
     def _prune(self) -> None:
         """Remove old decisions whose batches were never heard of."""
         try:
-            numbers = [
-                int(name.split(".")[0]) for name in self._folder.names("decisions") if name[0].isdigit()
-            ]
-            for number in numbers:
-                if number <= max(numbers) - KEPT_DECISIONS:
-                    self._folder.remove(f"decisions/{number}.json")
+            for folder in ("decisions", RATIONS):
+                names = {
+                    name: int(name.split(".")[0]) for name in self._folder.names(folder) if name[0].isdigit()
+                }
+                for name, number in names.items():
+                    if number <= max(names.values()) - KEPT_DECISIONS:
+                        self._folder.remove(f"{folder}/{name}")
         except (OSError, ValueError) as error:
             self.note(f"old decisions could not be removed: {error}")
 
     def _folder_housekeeping(self, batch: int) -> None:
         try:
             self._folder.remove(f"decisions/{batch - KEPT_DECISIONS}.json")
+            for stage in range(len(self._stages)):
+                self._folder.remove(f"{RATIONS}/{batch - KEPT_DECISIONS}.{stage}.json")
         except OSError as error:
             self.note(f"an old decision could not be removed: {error}")
 

@@ -86,21 +86,12 @@ class ControlRow:
                 if found.is_for(size):
                     return found, doubt
                 folder.remove(name)
-            made = self.decide(folder, batch, size)
+            made = _decide(folder, batch, size)
             if folder.write_once(name, made.to_json()):
                 return made, doubt
             return BatchDecision.from_json(folder.read(name) or ""), doubt
         except (OSError, SpillwayError, UnicodeDecodeError) as error:
             return None, f"nothing shed: {error}"
-
-    def decide(self, folder: Folder, batch: int, size: BatchSize) -> BatchDecision:
-        """Make the decision; what is written down is what counts."""
-        published = read_published(folder)
-        if all(stage.window is None for stage in published.stages):
-            return decide(published, batch, size)
-        if size.sources > 1:
-            published = wait_for_report(folder, batch - 1)
-        return decide(published, batch, size, told_before(folder, batch))
 
     def _size(self, batch: int) -> BatchSize:
         found = BatchSize() if self.checkpoint is None else size_of(Path(self.checkpoint), batch)
@@ -158,6 +149,15 @@ def read_published(folder: Folder) -> Published:
     except (ValueError, KeyError, TypeError) as error:
         raise SpillwayError(f"latest.json cannot be read: {error!r}.") from error
     return Published.from_dict(found)
+
+
+def _decide(folder: Folder, batch: int, size: BatchSize) -> BatchDecision:
+    published = read_published(folder)
+    if all(stage.window is None for stage in published.stages):
+        return decide(published, batch, size)
+    if size.sources > 1:
+        published = wait_for_report(folder, batch - 1)
+    return decide(published, batch, size, told_before(folder, batch))
 
 
 def wait_for_report(folder: Folder, batch: int) -> Published:

@@ -4,7 +4,7 @@ On a stream the chances of a batch come from the batches before. A function that
 as a table, so it can be read twice: once to count the groups and how their values vary, once to shed by just that.
 Nothing has to be guessed, new groups are known, and drift costs nothing but the first pass::
 
-    batch -> persist -> count rows, mean and variance a group -> chances -> decisions/b.json
+    batch -> persist -> count rows, mean and variance a group -> chances -> rations/b.stage.json
           -> look the group's limit up -> count what is kept -> filter -> weight -> the user's aggregates
 
 While everything is kept the first pass is left out. At most as many groups as a control row tells of are counted one
@@ -14,23 +14,26 @@ written down and not counted again.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from spillway.core.groups.census import MOST_GROUPS, Census
-from spillway.spark.decide import BatchDecision, decide
+from spillway.core.groups.census import MOST_GROUPS, Census, Ration
+from spillway.errors import SpillwayError, invalid
+from spillway.spark.decide import BatchDecision, chain_lengths
+from spillway.spark.group_decide import Sharing, decide_groups
 from spillway.spark.groups import GroupPlan, GroupRow
-from spillway.spark.offsets import BatchSize
 from spillway.spark.plane import read_published
 from spillway.spark.report import Metrics
-from spillway.spark.storage import Folder
+from spillway.spark.storage import RATIONS, Folder
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 
 @dataclass(frozen=True)
@@ -39,16 +42,41 @@ class CountedRow(GroupRow):
 
     count: Callable[[], Census] = field(kw_only=True)
 
-    def decide(self, folder: Folder, batch: int, size: BatchSize) -> BatchDecision:
-        """Decide by the batch's own groups, which are counted only if rows must go."""
+    def decision_for(self, batch: int, query: str | None) -> tuple[BatchDecision | None, str]:
+        """Return what the batch is told, with chances by its own groups."""
+        decision, note = super().decision_for(batch, query)
+        if decision is None:
+            return None, note
+        try:
+            ration = self._ration(Folder(Path(self.folder)), decision)
+        except (OSError, SpillwayError, KeyError, TypeError, ValueError) as error:
+            return None, f"nothing shed: {error!r}"
+        before = (*decision.rations, *[None] * self.stage)[: self.stage]
+        return replace(decision, rations=(*before, ration)), note
+
+    def _ration(self, folder: Folder, decision: BatchDecision) -> Ration:
+        """Return the chances that were written down, or count the groups and write them down."""
         published = read_published(folder)
-        made = decide(published, batch, size)
-        stages = list(published.stages)
-        asked = stages[self.stage].groups
-        if made.keep_ratio >= 1.0 and (asked is None or asked.accuracy is None):
-            return made
-        stages[self.stage] = replace(stages[self.stage], census=self.count())
-        return decide(replace(published, stages=tuple(stages)), batch, size)
+        asked = published.stages[self.stage].groups
+        share = decision.keep_ratio ** (1.0 / chain_lengths(published.stages)[self.stage])
+        if asked is None or (share >= 1.0 and asked.accuracy is None):
+            return Ration()
+        name = f"{RATIONS}/{decision.batch}.{self.stage}.json"
+        written = folder.read(name)
+        if written is not None and json.loads(written)["cut_s"] == decision.cut_s:
+            return _read(written)
+        folder.remove(name)
+        census = self.count()
+        (made,) = decide_groups(
+            [Sharing(asked, census, share)], rows=census.rows, rows_per_s=published.rows_per_s
+        )
+        text = json.dumps({"cut_s": decision.cut_s, **asdict(made or Ration())})
+        return _read(text if folder.write_once(name, text) else folder.read(name) or "")
+
+
+def _read(text: str) -> Ration:
+    found = json.loads(text)
+    return Ration(tuple(found["keys"]), tuple(found["chances"]), found["rest"])
 
 
 class SecondPass:
@@ -109,3 +137,11 @@ def _moments(row: Row) -> tuple[int, float, float]:
     if mean is None or not math.isfinite(mean) or not math.isfinite(variance):
         return 0, 0.0, 0.0
     return row["values"], mean, variance
+
+
+def require_this_batch(spark: SparkSession, batch: int) -> str | None:
+    """Refuse the number of another batch than the one that runs; return the id of the run, if it can be told."""
+    told = spark.sparkContext.getLocalProperty("streaming.sql.batchId")
+    if told is not None and told != str(batch):
+        raise invalid("batch", batch, f"{told}, the number that foreachBatch gives to the function")
+    return spark.sparkContext.getLocalProperty("spark.jobGroup.id")

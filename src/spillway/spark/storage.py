@@ -24,6 +24,7 @@ from urllib.parse import unquote, urlparse
 from spillway.errors import CheckpointInUseError, SpillwayError, invalid
 
 KEPT_DECISIONS = 1000
+RATIONS = "rations"  # chances by the groups of the very batch (second_pass.py)
 
 
 def local_path(field: str, location: str | os.PathLike[str]) -> Path:

@@ -44,7 +44,7 @@ def test_counts_are_forgotten_and_bounded() -> None:
         census = census.after(top, arrived=10_000)
         assert len(census.keys) <= MOST_GROUPS
     assert 0 not in census.keys, "not seen for twenty batches"
-    assert census.rest == pytest.approx(0.62, abs=0.01), (
+    assert 1.0 - census.shares.sum() == pytest.approx(0.62, abs=0.01), (
         "half is not in the top, and old groups are forgotten"
     )
     assert Census.from_dict(json.loads(json.dumps(census.to_dict()))) == census
@@ -114,3 +114,14 @@ def test_with_less_than_a_row_a_group_small_groups_have_a_chance_too():
     assert chances[0] * 100_000 > 200, "the large one is there all the same"
     assert (chances[1:] * 10 > 0.24).all()
     assert chances[0] * 100_000 + chances[1:].sum() * 10 == pytest.approx(500)
+
+
+def test_where_all_groups_are_new_in_every_batch_the_budget_holds():
+    census = Census()
+    for batch in range(3):
+        census = census.after([(100 * batch + n, 250) for n in range(40)], arrived=10_000)
+    assert ration(census, keep_ratio=0.02, rows=10_000, rule="equal", at_least=8).rest == pytest.approx(0.01)
+    for _ in range(20):
+        census = census.after([(200 + n, 250) for n in range(40)], arrived=10_000)
+    assert census.fresh < 0.001, "they stay now"
+    assert Census.from_dict(json.loads(json.dumps(census.to_dict()))) == census

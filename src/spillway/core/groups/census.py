@@ -5,7 +5,8 @@ of each batch gives its most frequent groups and their counts; they are folded i
 
     count' = γ count + new        rows' = γ rows + arrived        share_g = count_g / rows
 
-At most ``most_groups`` are known. All others, rare or new, are the *rest*, whose share is what is left of 1.
+At most ``most_groups`` are known. All others, rare or new, are the *rest*. Its share is what is left of 1, or that of
+the groups which were new in a batch, if it is more: where groups come and go, those of the past say little.
 
 **Rationing.** A share r of N rows is to be kept. The rest comes first, for a group of one row is gone if that row is:
 it is kept whole if that takes no more than half of the budget, and otherwise that half is spread over it evenly. What
@@ -67,6 +68,7 @@ class Census:
     counts: tuple[float, ...] = ()
     rows: float = 0.0
     spread: dict[str, Any] | None = None
+    fresh: float = 0.0
 
     @classmethod
     def counted(
@@ -98,8 +100,8 @@ class Census:
 
     @property
     def rest(self) -> float:
-        """The share of the rows whose groups are not known."""
-        return max(0.0, 1.0 - float(self.shares.sum())) if self.rows else 1.0
+        """The share of the rows of a batch to come whose groups are not known by now."""
+        return max(self.fresh, 1.0 - float(self.shares.sum())) if self.rows else 1.0
 
     @property
     def variation(self) -> Floats | None:
@@ -129,7 +131,16 @@ class Census:
             counts=tuple(counts[key] for key in kept),
             rows=_MEMORY * self.rows + arrived,
             spread=self._learned(sample),
+            fresh=self._unheard_of(top, arrived),
         )
+
+    def _unheard_of(self, top: Sequence[tuple[int, float]], arrived: float) -> float:
+        """Return the share of a batch in groups that were not known before it, quick to rise and slow to fall."""
+        if not self.keys or not arrived:
+            return self.fresh
+        known = set(self.keys)
+        share = 1.0 - sum(count for key, count in top if key in known) / arrived
+        return max(0.0, share, _MEMORY * self.fresh)
 
     def _learned(self, sample: Sequence[tuple[int, float]]) -> dict[str, Any] | None:
         if not sample:
@@ -146,7 +157,13 @@ class Census:
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> Self:
         """Read back what :meth:`to_dict` gave."""
-        return cls(tuple(found["keys"]), tuple(found["counts"]), found["rows"], found["spread"])
+        return cls(
+            tuple(found["keys"]),
+            tuple(found["counts"]),
+            found["rows"],
+            found["spread"],
+            found.get("fresh", 0.0),
+        )
 
 
 @dataclass(frozen=True, slots=True)
