@@ -131,7 +131,7 @@ def _fold(array: pa.Array, hashes: npt.NDArray[np.uint64]) -> None:
     kind = array.type
     valid = np.asarray(array.is_valid())
     if pa.types.is_timestamp(kind):
-        array = array.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
+        array = array.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())  # Spark's unit
     elif kind in _AS_INT32:
         array = array.cast(pa.int32())
     kind = array.type

@@ -106,6 +106,13 @@ def test_zero_is_zero_and_nan_is_nan() -> None:
         assert h[2] == h[3]
 
 
+def test_finer_times_hash_as_the_microseconds_that_spark_has() -> None:
+    fine, coarse = (
+        pa.array(np.arange(5) * step, pa.timestamp(unit)) for step, unit in ((1_001, "ns"), (1, "us"))
+    )
+    assert row_hashes([fine], 7, 5).tolist() == row_hashes([coarse], 7, 5).tolist()
+
+
 def test_a_type_that_cannot_be_hashed_is_named() -> None:
     with pytest.raises(SpillwayError, match="list<"):
         row_hashes([pa.array([[1]])], 0, 1)
