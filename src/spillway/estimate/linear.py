@@ -26,16 +26,15 @@ def count(*, level: float = 0.95, weight: str | Column = "weight") -> Column:
     """Estimate how many rows there were before any were shed."""
     rows = Rows.of(level, weight)
     sums = {
-        "total": rows.sum(),
-        "spare": F.sum(rows.a),
+        "total": F.coalesce(rows.sum(), F.lit(0.0)),  # no rows are none, as in Spark's own count
+        "spare": F.coalesce(F.sum(rows.a), F.lit(0.0)),
         "spare2": F.sum(rows.a * rows.a),
         "rows": F.count(rows.w),
     }
 
     def found(known: Column) -> Column:
         N, A, A2, n = (known[name] for name in sums)
-        seen = F.when(n > 0, n.cast("double"))
-        return rows.around(N, A, F.try_divide(A * A, A2), least=seen)
+        return rows.around(N, A, F.try_divide(A * A, A2), least=n.cast("double"))
 
     return let(found, **sums).alias(title("count"))
 
