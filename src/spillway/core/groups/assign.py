@@ -125,6 +125,11 @@ def times_of(table: pa.Table, name: str, window: Window | Session) -> tuple[Time
         )
     numbers = pc.fill_null(column, 0).to_numpy()
     if pa.types.is_unsigned_integer(kind):
+        if len(numbers) and int(numbers.max()) >= 2**63:
+            raise SpillwayError(
+                f"time = {name!r} holds {int(numbers.max())}: expected numbers below 2^63.",
+                hint="subtract an origin, or cast the column to float64",
+            )
         numbers = numbers.astype(np.int64)
     if pa.types.is_floating(kind) and not np.isfinite(numbers).all():
         raise SpillwayError(f"time = {name!r} holds a value that is not finite.", hint="filter such rows out")

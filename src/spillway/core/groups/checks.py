@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from spillway.errors import invalid
+from spillway.errors import SpillwayError, invalid
 
 
 def require_ratio(name: str, value: Any) -> float:
@@ -26,6 +26,27 @@ def budget_of(keep_ratio: Any, rows: int) -> int:
     (25, 1)
     """
     return math.floor(require_ratio("keep_ratio", keep_ratio) * rows + 0.5)
+
+
+def require_table(table: Any) -> None:
+    """Raise if this is no pyarrow Table, or one of which two columns have the same name.
+
+    >>> require_table({"route": ["a"]})
+    Traceback (most recent call last):
+        ...
+    spillway.errors.SpillwayError: table is of type dict: expected a pyarrow Table. Hint: ...
+    """
+    if not isinstance(table, pa.Table):
+        raise SpillwayError(
+            f"table is of type {type(table).__name__}: expected a pyarrow Table.",
+            hint="pa.table(...) takes columns, record batches and data frames",
+        )
+    names = table.column_names
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise SpillwayError(
+            f"table has more than one column {twice[0]!r}: which is meant cannot be told.",
+            hint="rename_columns gives each a name of its own",
+        )
 
 
 def require_new(field: str, name: Any, table: pa.Table) -> None:

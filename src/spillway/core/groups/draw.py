@@ -119,7 +119,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return _plain(column.cast(kind.value_type))
     if pa.types.is_large_string(kind):
         return column.cast(pa.string())
-    if pa.types.is_large_binary(kind):
+    if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return column.cast(pa.binary())
     if pa.types.is_unsigned_integer(kind):
         return column.cast(pa.int64(), safe=False)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from spillway.core.groups.aggregates import Aggregate, Ratio, answer, require_aggregate
+from spillway.core.groups.checks import require_table
 from spillway.core.groups.even import places_along
 from spillway.core.groups.intervals import Design, Estimates, Prior, Sampled, count, learned_rows, pooled
 from spillway.core.groups.shed import group_chance
@@ -44,6 +46,7 @@ def estimate(
     1 True 1000.0 47
     0 True 1000.0 53
     """
+    require_table(table)
     if weight not in table.column_names:
         raise SpillwayError(
             f"weight = {weight!r} is not a column: rows without weights cannot be estimated from.",
@@ -64,16 +67,29 @@ def estimate(
 
 @np.errstate(over="ignore", invalid="ignore")
 def prior_of(sampled: Sampled, values: Floats, keys: Ints, spread: Spread | None) -> Prior:
-    """Return what deviation each group is expected to have, from earlier rows or from the sample itself."""
+    """Return what deviation each group is expected to have, from earlier rows or from the sample itself.
+
+    What earlier rows say is in relation to a group's mean. Of a group whose kept values are all zero, as flags that
+    are seldom set may be, that would be next to nothing: it has at least the deviation of all groups together.
+    """
     if spread is not None:
         there = ~np.isnan(values)
-        codes = sampled.codes[there]
+        codes, y = sampled.codes[there], values[there]
         n = np.bincount(codes, minlength=sampled.groups).astype(np.float64)
-        m = np.bincount(codes, values[there], minlength=sampled.groups) / np.maximum(n, 1.0)
+        m = np.bincount(codes, y, minlength=sampled.groups) / np.maximum(n, 1.0)
         if (known := spread.deviation(keys, rows=n, means=m)) is not None:
             deviation, seen = known
-            return Prior(deviation, learned_rows(seen))
+            zero = np.bincount(codes, y != 0.0, minlength=sampled.groups) == 0.0
+            least = _within(spread, n, (y - m[codes]) ** 2) if zero.any() else 0.0
+            return Prior(np.where(zero, np.maximum(deviation, least), deviation), learned_rows(seen))
     return pooled(sampled, values)
+
+
+def _within(spread: Spread, n: Floats, squares: Floats) -> float:
+    """Return the deviation within groups, all together: of what is remembered and of the sample."""
+    S, dof = spread.within()
+    S += float(squares[np.isfinite(squares)].sum())
+    return math.sqrt(S / (dof + float(np.maximum(n - 1.0, 0.0).sum()))) if np.isfinite(S) else 0.0
 
 
 def answered(labels: pa.Table, found: Estimates, rows: Floats | Ints, sampled: Ints) -> pa.Table:

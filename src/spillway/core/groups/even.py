@@ -86,6 +86,7 @@ def places_along(name: str, table: pa.Table, ties: Ints | None = None) -> Ints:
     kind = table.schema.field(name).type
     if not (pa.types.is_temporal(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise SpillwayError(f"along = {name!r} has type {kind}: expected times or numbers.")
-    columns = {"along": table[name], "tie": pa.array(np.arange(table.num_rows) if ties is None else ties)}
+    along = table[name].cast(pa.float32()) if pa.types.is_float16(kind) else table[name]
+    columns = {"along": along, "tie": pa.array(np.arange(table.num_rows) if ties is None else ties)}
     keys = [("along", "ascending"), ("tie", "ascending")]
     return np.asarray(pc.sort_indices(pa.table(columns), sort_keys=keys).to_numpy(), dtype=np.int64)

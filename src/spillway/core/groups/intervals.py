@@ -113,6 +113,8 @@ class Sampled:
             raise invalid(
                 "weights", float(np.min(self.weights)), "numbers >= 1", hint="one row is at least itself"
             )
+        if np.isinf(self.weights).any():
+            raise invalid("weights", float("inf"), "finite numbers", hint="no row stands for endless rows")
 
     def sum(self, terms: Floats) -> Floats:
         """Add up a number of each row by group."""
@@ -138,9 +140,10 @@ def count(sampled: Sampled) -> Estimates:
 
 
 def total(sampled: Sampled, y: Floats, prior: Prior | None = None) -> Estimates:
-    """Estimate the sum of each group; NaN is passed over."""
+    """Estimate the sum of each group; NaN is passed over, and a group of nothing else has no sum."""
+    there = sampled.sum((~np.isnan(y)).astype(np.float64)) > 0.0
     y = np.nan_to_num(y, nan=0.0)
-    Y = sampled.sum(sampled.weights * y)
+    Y = np.where(there, sampled.sum(sampled.weights * y), np.nan)
     if sampled.design == "independent":
         return _or_dropped(sampled, _around(sampled, Y, y, centred=False))
     N = sampled.sum(sampled.weights)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from spillway.core.chance import mix
-from spillway.core.groups.checks import budget_of
+from spillway.core.groups.checks import budget_of, require_table
 from spillway.core.groups.draw import draws
 from spillway.core.groups.rates import allocate
 from spillway.core.groups.spread import Spread, SpreadConfig, group_keys
@@ -46,6 +46,7 @@ def pilot_spread(
 
     ``shed`` with the same arguments learns the same by itself; this is for whoever wants to estimate with it too.
     """
+    require_table(table)
     budget = budget_of(keep_ratio, table.num_rows)
     return learned(table, strata_of(table, by), numbers_of("value", value, table), budget, key, salt)
 

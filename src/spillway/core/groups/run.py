@@ -23,7 +23,7 @@ import pyarrow as pa
 from spillway.core.chance import mix
 from spillway.core.groups.aggregates import Aggregate, Ratio, answer, require_aggregate
 from spillway.core.groups.assign import Session, Times, cuts, require_window, times_of
-from spillway.core.groups.checks import budget_of
+from spillway.core.groups.checks import budget_of, require_table
 from spillway.core.groups.draw import Draw, draws, group_draws, mixed
 from spillway.core.groups.estimate import answered, prior_of
 from spillway.core.groups.even import evenly
@@ -84,6 +84,7 @@ def run(
     >>> found["rows"].to_pylist(), found["sampled"].to_pylist()
     ([25, 75, 25, 75], [10, 10, 12, 8])
     """
+    require_table(table)
     require_level(level)
     require_aggregate(aggregate, value)
     budget_of(keep_ratio, 0)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from spillway.core.groups.checks import budget_of, require_new
+from spillway.core.groups.checks import budget_of, require_new, require_table
 from spillway.core.groups.draw import draws, group_draws
 from spillway.core.groups.even import evenly, places_along
 from spillway.core.groups.pilot import learned
@@ -56,6 +56,7 @@ def shed(
     >>> kept.group_by("route").aggregate([("weight", "count"), ("weight", "sum")]).to_pydict()
     {'route': ['rare', 'busy'], 'weight_count': [2, 8], 'weight_sum': [2.0, 998.0]}
     """
+    require_table(table)
     budget = budget_of(keep_ratio, table.num_rows)
     if rule not in RULES:
         raise unknown("rule", rule, RULES)

@@ -144,6 +144,11 @@ class Spread:
         together = (n * m + rows * means) / np.maximum(n + rows, 1e-300)
         return self.variation(keys) * np.abs(together), n
 
+    def within(self) -> tuple[float, float]:
+        """Return the squares around the groups' means, all groups together, and their degrees of freedom."""
+        n, S = self._counts, self._squares
+        return float(S[n > 1.0].sum()), float((n[n > 1.0] - 1.0).sum())
+
     def snapshot(self) -> dict[str, Any]:
         """Return the state as a JSON-ready dict, from which ``build(state)`` goes on exactly."""
         arrays = {name: getattr(self, f"_{name}").tolist() for name in _FIELDS}

@@ -86,19 +86,26 @@ def _codes(table: pa.Table, name: str) -> Ints:
     if isinstance(column, pa.ChunkedArray):  # a table without rows
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     kind = column.type
+    refused = SpillwayError(
+        f"by = {name!r} has type {kind}: rows cannot be grouped by that.",
+        hint="group by numbers, strings, booleans, dates or timestamps",
+    )
     if pa.types.is_dictionary(kind):
         column = column.dictionary_decode()
     elif pa.types.is_floating(kind):
         column = pc.add(column.cast(pa.float64()), 0.0)
+    if any(check(column.type) for check in _REFUSED):
+        raise refused
     try:
         return _numbered(column)
     except pa.ArrowNotImplementedError:
-        raise SpillwayError(
-            f"by = {name!r} has type {kind}: rows cannot be grouped by that.",
-            hint="group by numbers, strings, booleans, dates or timestamps",
-        ) from None
+        raise refused from None
 
 
 def _numbered(column: pa.Array) -> Ints:
     indices = column.dictionary_encode(null_encoding="encode").indices
     return np.asarray(indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+# Groups of such keys could be numbered, but not taken out of their table or hashed.
+_REFUSED = (pa.types.is_string_view, pa.types.is_binary_view, pa.types.is_interval)

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from spillway.core.chance import threshold
-from spillway.core.groups.checks import budget_of, require_new
+from spillway.core.groups.checks import budget_of, require_new, require_table
 from spillway.core.groups.draw import draws
 from spillway.errors import unknown
 
@@ -36,6 +36,7 @@ def uniform(
     weight: str = "weight",
 ) -> pa.Table:
     """Keep a share of a table's rows, each as likely, and add the weight of each kept row."""
+    require_table(table)
     if method not in get_args(Method):
         raise unknown("method", method, get_args(Method))
     n = budget_of(keep_ratio, table.num_rows)
