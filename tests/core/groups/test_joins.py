@@ -126,3 +126,9 @@ def test_wrong_options_are_told() -> None:
         shed_join(left, right.set_column(0, "k", pa.array(["x"] * 250)), on="k", keep_ratio=0.5)
     with pytest.raises(SpillwayError, match="one number of rows >= 0"):
         allocate_join(np.array([1]), np.array([1, 2]), 3)
+
+
+def test_sides_that_are_no_tables_are_told() -> None:
+    side = pa.table({"item": [1, 2]})
+    with pytest.raises(SpillwayError, match="right is of type RecordBatch"):
+        shed_join(side, side.to_batches()[0], on="item", keep_ratio=0.5)

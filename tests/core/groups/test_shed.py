@@ -311,3 +311,11 @@ def test_a_group_of_nulls_has_no_sum() -> None:
 def test_weights_are_finite(weight: float, said: str) -> None:
     with pytest.raises(SpillwayError, match=f"weights = {said}"):
         estimate(pa.table({"route": ["a"], "weight": [weight]}), by="route", aggregate="count")
+
+
+def test_columns_whose_rows_cannot_be_taken_are_told() -> None:
+    viewed = pa.table({"route": [1, 2], "name": pa.array(["a", "b"], pa.string_view())})
+    with pytest.raises(SpillwayError, match="rows cannot be taken"):
+        shed(viewed, by="route", keep_ratio=0.5)
+    with pytest.raises(SpillwayError, match="rows cannot be taken"):
+        uniform(viewed, keep_ratio=0.5)

@@ -6,6 +6,8 @@ import math
 from numbers import Real
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from spillway.errors import SpillwayError, invalid
@@ -28,7 +30,7 @@ def budget_of(keep_ratio: Any, rows: int) -> int:
     return math.floor(require_ratio("keep_ratio", keep_ratio) * rows + 0.5)
 
 
-def require_table(table: Any) -> None:
+def require_table(table: Any, *, name: str = "table") -> None:
     """Raise if this is no pyarrow Table, or one of which two columns have the same name.
 
     >>> require_table({"route": ["a"]})
@@ -38,15 +40,26 @@ def require_table(table: Any) -> None:
     """
     if not isinstance(table, pa.Table):
         raise SpillwayError(
-            f"table is of type {type(table).__name__}: expected a pyarrow Table.",
+            f"{name} is of type {type(table).__name__}: expected a pyarrow Table.",
             hint="pa.table(...) takes columns, record batches and data frames",
         )
     names = table.column_names
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise SpillwayError(
-            f"table has more than one column {twice[0]!r}: which is meant cannot be told.",
+            f"{name} has more than one column {twice[0]!r}: which is meant cannot be told.",
             hint="rename_columns gives each a name of its own",
         )
+
+
+def taken(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
+    """Return the rows of these numbers, or raise if a column is of a type that pyarrow cannot take rows of."""
+    try:
+        return table.take(pa.array(rows))
+    except pa.ArrowNotImplementedError as error:
+        raise SpillwayError(
+            f"table has a column of which rows cannot be taken: {error}.",
+            hint="cast it, as string_view to string, or leave it out",
+        ) from None
 
 
 def require_new(field: str, name: Any, table: pa.Table) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from spillway.core.groups.aggregates import Aggregate, Ratio, answer, require_aggregate
-from spillway.core.groups.checks import require_table
+from spillway.core.groups.checks import require_table, taken
 from spillway.core.groups.even import places_along
 from spillway.core.groups.intervals import Design, Estimates, Prior, Sampled, count, learned_rows, pooled
 from spillway.core.groups.shed import group_chance
@@ -54,7 +54,7 @@ def estimate(
         ) from unknown("weight", weight, table.column_names)
     require_aggregate(aggregate, value)
     if along is not None:
-        table, design = table.take(pa.array(places_along(along, table))), "even"
+        table, design = taken(table, places_along(along, table)), "even"
     strata = strata_of(table, by)
     weights = numbers_of("weight", weight, table)
     sampled = Sampled(strata.codes, weights, len(strata), level, design, group_chance(table))

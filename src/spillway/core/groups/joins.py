@@ -39,7 +39,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spillway.core.chance import mix
-from spillway.core.groups.checks import budget_of, require_new
+from spillway.core.groups.checks import budget_of, require_new, require_table, taken
 from spillway.core.groups.draw import draws, group_draws
 from spillway.core.groups.rates import allocate
 from spillway.core.groups.strata import Ints, names_of, strata_of
@@ -154,6 +154,8 @@ def shed_join(
     >>> sorted(kept["item"].to_pylist()), sorted(others["item"].to_pylist())
     ([1, 2], [1, 2, 2])
     """
+    require_table(left, name="left")
+    require_table(right, name="right")
     names = names_of("on", on, left)
     names_of("on", on, right)
     for table in (left, right):
@@ -178,7 +180,7 @@ def shed_join(
     for (table, rows, side, chance), part, size in zip(sides, codes, sizes, strict=True):
         coins = draws(table, key, salt=mix(salt, side))
         at, weights = stratified(part, coins, sizes=size, rows=rows, chance=chance)
-        kept.append(table.take(pa.array(at)).append_column(weight, pa.array(weights)))
+        kept.append(taken(table, at).append_column(weight, pa.array(weights)))
     return kept[0], kept[1]
 
 

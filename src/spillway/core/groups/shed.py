@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from spillway.core.groups.checks import budget_of, require_new, require_table
+from spillway.core.groups.checks import budget_of, require_new, require_table, taken
 from spillway.core.groups.draw import draws, group_draws
 from spillway.core.groups.even import evenly, places_along
 from spillway.core.groups.pilot import learned
@@ -79,7 +79,7 @@ def shed(
         kept, weights = stratified(strata.codes, order, **drawn, chance=found.chance)
     else:
         kept, weights = evenly(strata.codes, order, **drawn, chance=found.chance, places=places)
-    answer = table.take(pa.array(kept)).append_column(weight, pa.array(weights))
+    answer = taken(table, kept).append_column(weight, pa.array(weights))
     return answer.replace_schema_metadata({**(table.schema.metadata or {}), METADATA: _told(table, found)})
 
 

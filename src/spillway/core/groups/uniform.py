@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from spillway.core.chance import threshold
-from spillway.core.groups.checks import budget_of, require_new, require_table
+from spillway.core.groups.checks import budget_of, require_new, require_table, taken
 from spillway.core.groups.draw import draws
 from spillway.errors import unknown
 
@@ -48,4 +48,4 @@ def uniform(
     else:
         kept = np.flatnonzero((order <= threshold(keep_ratio)) & (keep_ratio > 0.0))
         w = 1.0 / max(keep_ratio, 1e-300)
-    return table.take(pa.array(kept)).append_column(weight, pa.array(np.full(len(kept), w)))
+    return taken(table, kept).append_column(weight, pa.array(np.full(len(kept), w)))
