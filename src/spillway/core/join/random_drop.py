@@ -28,7 +28,7 @@ def keep_ratio(budget: float, *, old: float, new: float) -> float:
         return 1.0
     if budget <= 0.0:
         return 0.0
-    return 2.0 * budget / (old + math.sqrt(old * old + 4.0 * new * budget))
+    return min(1.0, 2.0 * budget / (old + math.hypot(old, 2.0 * math.sqrt(new) * math.sqrt(budget))))
 
 
 def encounters(
