@@ -32,7 +32,7 @@ class SparkPlan:
     """What is run and for how long; ``cases`` are the arrangements whose promises are looked at."""
 
     overload: Overload = field(default_factory=Overload)
-    saturated_s: float = 8.0
+    saturated_s: float = 12.0
     blocks: int = 3
     batches: int = 2
     warm_up: tuple[int, int] = (30, 20_000)
