@@ -9,8 +9,9 @@ At most ``most_groups`` are known. All others, rare or new, are the *rest*. Its 
 the groups which were new in a batch, if it is more: where groups come and go, those of the past say little.
 
 **Rationing.** A share r of N rows is to be kept. The rest comes first, for a group of one row is gone if that row is:
-it is kept whole if that takes no more than half of the budget, and otherwise that half is spread over it evenly. What
-is left is divided among the known groups by a rule (:mod:`~spillway.core.groups.rates`), and gives
+it is kept whole if that takes no more than half of the budget. Otherwise that half is spread over it evenly, or more
+if the known groups have fewer rows than the other half. What is left is divided among the known groups by a rule
+(:mod:`~spillway.core.groups.rates`), and gives
 
     π_g = n_g / N_g        N_g = share_g N
 
@@ -57,7 +58,8 @@ from spillway.core.groups.student import z_quantile
 MOST_GROUPS = 4_096
 _MEMORY = 0.7
 _LEAST_COUNT = 0.5  # of a row: below it a group is forgotten
-_MOST_FOR_THE_REST = 0.5
+_HALF, _MOST_FOR_THE_REST = 0.5, 0.9
+_LEAST_KNOWN = 0.1  # of the rows, that known groups are taken to have: they may come back
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +177,16 @@ class Ration:
     rest: float = 1.0
 
 
-def rest_chance(budget: float, unknown_rows: float) -> float:
-    """Return the chance of rows whose groups are not known: 1 if that takes no more than half of the budget."""
-    return min(1.0, _MOST_FOR_THE_REST * budget / unknown_rows) if unknown_rows > 0.0 else 1.0
+def rest_chance(budget: float, unknown_rows: float, known_rows: float) -> float:
+    """Return the chance of rows whose groups are not known: 1 if that takes no more than half of the budget.
+
+    >>> rest_chance(100, 40, 900), rest_chance(100, 500, 500), rest_chance(100, 980, 20)
+    (1.0, 0.1, 0.08...)
+    """
+    if unknown_rows <= 0.0:
+        return 1.0
+    spent = min(max(_HALF * budget, budget - known_rows), _MOST_FOR_THE_REST * budget)
+    return min(1.0, spent / unknown_rows)
 
 
 def ration(
@@ -195,9 +204,11 @@ def ration(
     if not census.keys:
         return Ration(rest=min(keep_ratio, 1.0))
     budget, unknown_rows = min(keep_ratio, 1.0) * rows, census.rest * rows
-    rest = rest_chance(budget, unknown_rows)
+    known_rows = rows - unknown_rows
+    rest = rest_chance(budget, unknown_rows, known_rows)
     budget -= rest * unknown_rows
-    sizes = np.maximum(1, np.round(census.shares * rows)).astype(np.int64)
+    among = census.shares / census.shares.sum()
+    sizes = np.maximum(1, np.round(among * max(known_rows, _LEAST_KNOWN * rows))).astype(np.int64)
     if budget < len(sizes):
         half = max(budget, 0.0) / 2.0
         chances = np.minimum(1.0, half / float(sizes.sum()) + half / len(sizes) / sizes)

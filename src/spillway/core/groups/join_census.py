@@ -46,7 +46,7 @@ def ration_join(
     sizes = [_sizes(keys, side, n) for side, n in ((mine, rows), (other, other_rows))]
     unknown = mine.rest * rows + other.rest * other_rows
     budget = keep_ratio * (rows + other_rows)
-    rest = rest_chance(budget, unknown)
+    rest = rest_chance(budget, unknown, rows + other_rows - unknown)
     left, right = sizes if first else sizes[::-1]
     found = allocate_join(left, right, max(0, int(budget - rest * unknown)), rule=rule, exceed=True)
     kept = found.left if first else found.right
