@@ -83,7 +83,7 @@ def measure(
         rows_per_s = at_saturation.warm_up(most_batches=most_batches, batch_rows=rows, with_spillway=False)
         if most_batches > _JUDGED:
             at_saturation.warm_up(most_batches=most_batches, batch_rows=rows, with_spillway=True)
-    batch_rows = max(1_000, int(rows_per_s * max(batch_s - _GUESSED_FIXED_S, 0.2 * batch_s)))
+    batch_rows = rows_for(batch_s, rows_per_s)
     plain: list[float] = []
     with_spillway: list[float] = []
     for block in range(blocks):
@@ -91,6 +91,11 @@ def measure(
         plain += at_saturation.seconds(batch_rows, batches, with_spillway=False)
         with_spillway += at_saturation.seconds(batch_rows, batches, with_spillway=True)
     return Capacity(batch_rows=batch_rows, plain_s=tuple(plain), spillway_s=tuple(with_spillway))
+
+
+def rows_for(batch_s: float, rows_per_s: float) -> int:
+    """Return how many rows a batch should have that takes so long, given a rate without its fixed time."""
+    return max(1_000, int(rows_per_s * max(batch_s - _GUESSED_FIXED_S, 0.2 * batch_s)))
 
 
 @dataclass(frozen=True)

@@ -159,8 +159,7 @@ class BatchDecision:
                 for windows in record.pop("windows", ())
             )
             rations = tuple(
-                None if each is None else Ration(tuple(each["keys"]), tuple(each["chances"]), each["rest"])
-                for each in record.pop("rations", ())
+                None if each is None else Ration.from_dict(each) for each in record.pop("rations", ())
             )
             return cls(cuts=cuts, windows=windows, rations=rations, **record)
         except (KeyError, TypeError, ValueError, AttributeError) as error:

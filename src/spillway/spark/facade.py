@@ -7,7 +7,7 @@ import re
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -24,7 +24,7 @@ from spillway.spark.listener import LoopListener, listen
 from spillway.spark.loop import Loop
 from spillway.spark.plane import ControlRow, owner_of
 from spillway.spark.report import Metrics
-from spillway.spark.second_pass import SecondPass, require_this_batch
+from spillway.spark.second_pass import SecondPasses
 from spillway.spark.status import Status
 from spillway.spark.stepper import StepOnly, Steps
 from spillway.spark.storage import Folder, Lease, local_path
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 Mode = Literal["enforce", "observe"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
 _PATIENCE_S = 5.0
-_BATCHES_IN_FLIGHT = 10  # whose counts wait for their progress event
 _alive: dict[Path, Spillway] = {}
 
 
@@ -96,10 +95,7 @@ class Spillway:
         self._observations: list[str] = []
         self._arrangements: dict[tuple[Arrangement, tuple[int, ...]], int] = {}
         self._joins: Counter[str] = Counter()
-        self._passes: dict[Hashable, SecondPass] = {}
-        self._counted: dict[int, dict[str, Metrics]] = {}
-        self._attempt: tuple[str | None, int] | None = None
-        self._calls: Counter[Hashable] = Counter()
+        self._passes = SecondPasses(self._add_groups)
         self._spark: SparkSession | None = None
         finished = root / "decisions" if self._checkpoint is None else self._checkpoint / "commits"
         self._loop = Loop(name, make, self._folder, mode=mode, finished=Folder(finished))
@@ -202,12 +198,13 @@ class Spillway:
             arrival=self._arrival,
             batch=batch,
         )
-        self._listen(df.sparkSession if batch is None else self._session_of_query())
+        spark = df.sparkSession if batch is None else self._session_of_query()
+        self._listen(spark)
         if batch is not None:
-            return self._shed_batch(plan, (weight, plan.spec), batch)
-        stage = self._loop.add_stage(chained=plan.chained, groups=plan.spec)
+            return self._shed_batch(plan, spark, batch)
+        stage, observation = self._add_groups(plan)
         row = GroupRow(str(self._folder.root), self._checkpoint_text, stage)
-        return plan.build(row, self._observe(stage), enforce=self.mode == "enforce")
+        return plan.build(row, observation, enforce=self.mode == "enforce")
 
     def windows(
         self,
@@ -288,8 +285,7 @@ class Spillway:
             self._hear_out()
             self._spark.streams.removeListener(self._listener)
             self._spark = None
-        for passes in self._passes.values():
-            passes.release()
+        self._passes.release()
         self._closed = True
         self._lease.give_back()
         if _alive.get(self._folder.root) is self:
@@ -308,32 +304,26 @@ class Spillway:
     def __repr__(self) -> str:
         return f"Spillway({self.name!r}, target_delay={self._target_delay_s:g} s, mode={self.mode!r})"
 
-    def _shed_batch(self, plan: GroupPlan, place: Hashable, batch: int) -> DataFrame:
+    def _shed_batch(self, plan: GroupPlan, spark: SparkSession, batch: int) -> DataFrame:
         """Shed the groups of a batch that can be read twice."""
         if self._checkpoint is None:
             raise SpillwayError(
                 "within foreachBatch rows are shed only with a checkpoint: whose batch it is, is read there.",
                 hint="give Spillway the path that writeStream gets as checkpointLocation",
             )
-        run = require_this_batch(self._session_of_query(), batch)
-        if self._attempt != (run, batch):
-            self._attempt, self._calls = (run, batch), Counter()
-        self._calls[place] += 1
-        place = (place, self._calls[place])  # the same call on another part of the batch is another place
-        passes = self._passes.get(place)
-        if passes is None:
-            stage = self._loop.add_stage(chained=plan.chained, groups=plan.spec)
-            passes = self._passes[place] = SecondPass(stage, self._observe(stage))
-        kept, metrics = passes.shed(
+        return self._passes.shed(
             plan,
+            spark,
             folder=str(self._folder.root),
             checkpoint=str(self._checkpoint),
             batch=batch,
             enforce=self.mode == "enforce",
         )
-        self._counted = {b: found for b, found in self._counted.items() if batch - b < _BATCHES_IN_FLIGHT}
-        self._counted.setdefault(batch, {})[passes.name] = metrics
-        return kept
+
+    def _add_groups(self, plan: GroupPlan) -> tuple[int, str]:
+        """Add a stage that sheds groups; return its number, and the name under which its counts come back."""
+        stage = self._loop.add_stage(chained=plan.chained, groups=plan.spec)
+        return stage, self._observe(stage)
 
     def _session_of_query(self) -> SparkSession:
         """Return the session of the query: ``foreachBatch`` hands out a copy of it, where nothing is heard."""
@@ -349,9 +339,10 @@ class Spillway:
 
     def _counts_of(self, query: str, batch: int) -> Mapping[str, Metrics]:
         """Return what was counted within ``foreachBatch``, of a batch of our query."""
-        if not self._counted or self._checkpoint is None or owner_of(self._checkpoint) != query:
+        found = self._passes.counts_of(batch)
+        if not found or self._checkpoint is None or owner_of(self._checkpoint) != query:
             return {}
-        return self._counted.get(batch, {})
+        return found
 
     def _require_open(self) -> None:
         if self._closed:

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,8 @@ from spillway.spark.storage import RATIONS, Folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
+
+_IN_FLIGHT = 10  # batches whose counts wait for their progress event
 
 
 @dataclass(frozen=True)
@@ -64,19 +67,57 @@ class CountedRow(GroupRow):
         name = f"{RATIONS}/{decision.batch}.{self.stage}.json"
         written = folder.read(name)
         if written is not None and json.loads(written)["cut_s"] == decision.cut_s:
-            return _read(written)
+            return Ration.from_dict(json.loads(written))
         folder.remove(name)
         census = self.count()
         (made,) = decide_groups(
             [Sharing(asked, census, share)], rows=census.rows, rows_per_s=published.rows_per_s
         )
         text = json.dumps({"cut_s": decision.cut_s, **asdict(made or Ration())})
-        return _read(text if folder.write_once(name, text) else folder.read(name) or "")
+        return Ration.from_dict(
+            json.loads(text if folder.write_once(name, text) else folder.read(name) or "")
+        )
 
 
-def _read(text: str) -> Ration:
-    found = json.loads(text)
-    return Ration(tuple(found["keys"]), tuple(found["chances"]), found["rest"])
+class SecondPasses:
+    """The places of the user's function at which rows are shed, and what was counted there of late.
+
+    ``add_stage`` gives a new place its number and the name under which its counts are looked for.
+    """
+
+    def __init__(self, add_stage: Callable[[GroupPlan], tuple[int, str]]) -> None:
+        self._add_stage = add_stage
+        self._places: dict[Hashable, SecondPass] = {}
+        self._counted: dict[int, dict[str, Metrics]] = {}
+        self._attempt: tuple[str | None, int] | None = None
+        self._calls: Counter[Hashable] = Counter()
+
+    def shed(
+        self, plan: GroupPlan, spark: SparkSession, *, folder: str, checkpoint: str, batch: int, enforce: bool
+    ) -> DataFrame:
+        """Return the rows that are kept of a batch, or of a part of it."""
+        attempt = (require_this_batch(spark, batch), batch)
+        if self._attempt != attempt:
+            self._attempt, self._calls = attempt, Counter()
+        call = (plan.weight, plan.spec)
+        self._calls[call] += 1
+        place = (call, self._calls[call])  # the same call on another part of the batch is another place
+        if place not in self._places:
+            self._places[place] = SecondPass(*self._add_stage(plan))
+        here = self._places[place]
+        kept, metrics = here.shed(plan, folder=folder, checkpoint=checkpoint, batch=batch, enforce=enforce)
+        self._counted = {b: found for b, found in self._counted.items() if batch - b < _IN_FLIGHT}
+        self._counted.setdefault(batch, {})[here.name] = metrics
+        return kept
+
+    def counts_of(self, batch: int) -> Mapping[str, Metrics]:
+        """Return what was counted in a batch, by the names of the places."""
+        return self._counted.get(batch, {})
+
+    def release(self) -> None:
+        """Let the last batches go from memory."""
+        for place in self._places.values():
+            place.release()
 
 
 class SecondPass:

@@ -12,7 +12,6 @@ queries ask for the mean per route:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ import numpy as np
 from pyspark.sql import functions as F
 
 from spillway import estimate as est
-from spillway.bench.capacity import Saturation
+from spillway.bench.capacity import Saturation, Tell, rows_for
 from spillway.bench.results import Figure
 from spillway.bench.session import session
 from spillway.bench.workload import enrich
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
 
 KEEP_RATIO = 0.03
 BAR = 2.25
-_FIXED_S = 0.35  # what a batch is guessed to take without rows
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +97,7 @@ def measure(plan: SparkPlan, tell: Tell) -> dict[str, Latency]:
                 most, rows = plan.warm_up
                 rows_per_s = windows.warm_up(most_batches=most, batch_rows=rows, with_spillway=False)
                 windows.warm_up(most_batches=most, batch_rows=rows, with_spillway=True)
-                size = int(rows_per_s * max(plan.window_s - _FIXED_S, 0.5))
+                size = rows_for(plan.window_s, rows_per_s)
             plain: list[float] = []
             cod: list[float] = []
             for turn in range(plan.turns):

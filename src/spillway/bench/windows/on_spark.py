@@ -7,14 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from spillway.bench import capacity
-from spillway.bench.capacity import Capacity
+from spillway.bench.capacity import Capacity, Tell
 from spillway.bench.results import Figure
 from spillway.bench.session import session
 from spillway.bench.windows.delivered import Overload, play, summary
@@ -23,8 +23,6 @@ from spillway.bench.windows.recorded import MAX_GAP, arrangements, times_us
 from spillway.bench.windows.spark_promises import promised_on_spark
 from spillway.errors import SpillwayError
 from spillway.replay.loaders import arrival_files
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)

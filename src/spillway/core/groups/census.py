@@ -176,6 +176,11 @@ class Ration:
     chances: tuple[float, ...] = ()
     rest: float = 1.0
 
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> Self:
+        """Read back what ``asdict`` gave."""
+        return cls(tuple(found["keys"]), tuple(found["chances"]), found["rest"])
+
 
 def rest_chance(budget: float, unknown_rows: float, known_rows: float) -> float:
     """Return the chance of rows whose groups are not known: 1 if that takes no more than half of the budget.
