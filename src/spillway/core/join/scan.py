@@ -27,6 +27,15 @@ BLOCK = 256
 
 
 @kernel
+def rows_in(parts: Any, began: int, end: int) -> int:
+    """Return how many rows these parts of a window hold."""
+    total = 0
+    for p in range(began, end):
+        total += parts[p, 1] - parts[p, 0]
+    return total
+
+
+@kernel
 def _merge(
     items: Any, weights: Any, low: int, high: int, others: Any, other_weights: Any, starts: Any, first_item: int,
     rows: Any, count: int, commons: Any, products: Any,
@@ -75,10 +84,7 @@ def _scan_single(
         own, other = (left, right) if side[k] == 0 else (right, left)
         items, others, shift = own[2], other[2], other[7]
         began = ends[k - 1] if k else 0
-        total = 0
-        for p in range(began, ends[k]):
-            total += parts[p, 1] - parts[p, 0]
-        if written + total > len(keys):
+        if written + rows_in(parts, began, ends[k]) > len(keys):
             return k, written
         item = items[row[k] - own[7]]
         for p in range(began, ends[k]):
@@ -151,10 +157,7 @@ def _scan(
         sizes, starts, items, weights, words, _, own_first, own_first_item = own
         o_sizes, o_starts, o_items, o_weights, o_words, _, first, first_item = other
         began = ends[k - 1] if k else 0
-        total = 0
-        for p in range(began, ends[k]):
-            total += parts[p, 1] - parts[p, 0]
-        if written + total > len(keys):
+        if written + rows_in(parts, began, ends[k]) > len(keys):
             return k, written
         at = row[k] - own_first
         rule, size = rules[side[k]], sizes[at]

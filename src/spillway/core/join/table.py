@@ -18,23 +18,21 @@ _LEAST = 256
 
 
 @kernel
-def place(table: Any, window: int, item: int) -> Any:
-    """Return the slot of a key, or the free one where it belongs."""
+def _home(table: Any, window: int, item: int) -> Any:
+    """Return the slot where a key wants to be."""
     z = np.uint64(item) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(window) * np.uint64(0xC2B2AE3D27D4EB4F)
     z = (z ^ (z >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
-    mask = len(table) - 1
-    slot = np.int64(z >> np.uint64(20)) & mask
-    while table[slot, 3] and (table[slot, 1] != item or table[slot, 0] != window):
-        slot = (slot + 1) & mask
-    return slot
+    return np.int64(z >> np.uint64(20)) & (len(table) - 1)
 
 
 @kernel
-def _home(table: Any, slot: int) -> Any:
-    z = np.uint64(table[slot, 1]) * np.uint64(0x9E3779B97F4A7C15)
-    z ^= np.uint64(table[slot, 0]) * np.uint64(0xC2B2AE3D27D4EB4F)
-    z = (z ^ (z >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
-    return np.int64(z >> np.uint64(20)) & (len(table) - 1)
+def place(table: Any, window: int, item: int) -> Any:
+    """Return the slot of a key, or the free one where it belongs."""
+    mask = len(table) - 1
+    slot = _home(table, window, item)
+    while table[slot, 3] and (table[slot, 1] != item or table[slot, 0] != window):
+        slot = (slot + 1) & mask
+    return slot
 
 
 @kernel
@@ -46,7 +44,7 @@ def remove(table: Any, slot: int) -> None:
     at = (gap + 1) & mask
     while table[at, 3]:
         # a key may fill the gap if the gap lies between where it wants to be and where it is
-        if ((at - _home(table, at)) & mask) >= ((at - gap) & mask):
+        if ((at - _home(table, table[at, 0], table[at, 1])) & mask) >= ((at - gap) & mask):
             for part in range(4):
                 table[gap, part] = table[at, part]
             table[at, 3] = 0
