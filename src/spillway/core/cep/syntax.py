@@ -1,0 +1,126 @@
+"""What a pattern query is made of: the tree between the language and the engine.
+
+**Meaning.** The rows of a stream are ordered by time, and by their position where times are equal. A match gives
+each plain variable one row and each repeated variable (Kleene closure) a sequence of rows, such that
+
+- the rows of a match are in the order of the pattern, each later in the stream than the one before,
+- each row has one of the types of its element, and a sequence has ``at_least`` to ``at_most`` rows,
+- every condition holds, and
+- from the first row to the last less than the window passes (``t_last - t_first < within``), or at most the
+  window where the query is ``closed``.
+
+A negated element between two others forbids: there is no row of its type between the rows of its neighbours for
+which the conditions that name it hold. Before the first element it forbids such rows within the window before the
+match's last row; after the last element, within the window from the match's first row, so that the match is
+known only when that window has passed.
+
+**When a condition is tested.** As soon as the rows that it names are there. One with ``b[i]`` is tested for each row
+of ``b`` as it is taken, one with ``b[i]`` and ``b[i+1]`` for each two adjacent ones, one with ``b[last]`` or with an
+aggregate over ``b`` when the sequence ends: where the next element's first row is taken, or at the end of the match.
+
+**Which rows a match may skip** (the policy), in terms of a run, which is a match so far:
+
+============== ==================================================================================================
+any            any rows: all combinations are matches. A run goes on both with and without a row that fits
+next           rows that do not fit: the next row that some step of the run can take must be taken; where it can be
+               taken in two ways (one more of a sequence, or the next element), both are followed
+strict         none: the rows of a match are adjacent in the stream
+============== ==================================================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Policy = Literal["any", "next", "strict"]
+Which = Literal["only", "i", "i+1", "last", "first"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the query's text something stands; both are counted from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number, a text or a truth value."""
+
+    value: int | float | str | bool
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """``a.v`` (only), ``b[i].v``, ``b[i+1].v``, ``b[last].v`` or ``b[first].v``."""
+
+    variable: str
+    which: Which
+    name: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operator and what it is applied to.
+
+    ``+ - * / % ^`` and ``neg`` on numbers; ``= != < <= > >=`` and ``in`` (one operand, then the constants) on values;
+    ``and or not`` on truth values.
+    """
+
+    operator: str
+    operands: tuple[Expression, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of values: ``sqrt(x)``, ``abs(x)``, ``avg(x, y)`` of several values, and so on."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """``avg``, ``sum``, ``min``, ``max`` of an expression over all rows of a repeated variable, or its ``count``.
+
+    In ``argument`` the variable stands as ``b[i]``; other variables may stand there too. It is None for a count.
+    """
+
+    function: str
+    variable: str
+    argument: Expression | None
+    place: Place
+
+
+Expression = Constant | Attribute | Operation | Call | Aggregate
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One step of the pattern: ``A a``, ``(A|B) x``, ``B+ b[]``, ``B{2,5} b[]`` or ``NEG B b``."""
+
+    types: tuple[str, ...]
+    variable: str
+    place: Place
+    repeated: bool = False
+    at_least: int = 1
+    at_most: int | None = 1
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A pattern, its conditions (all of them have to hold) and its window."""
+
+    elements: tuple[Element, ...]
+    conditions: tuple[Expression, ...]
+    within_us: int
+    policy: Policy = "any"
+    closed: bool = False
+    text: str = ""
