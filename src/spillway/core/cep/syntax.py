@@ -12,7 +12,23 @@ each plain variable one row and each repeated variable (Kleene closure) a sequen
 A negated element between two others forbids: there is no row of its type between the rows of its neighbours for
 which the conditions that name it hold. Before the first element it forbids such rows within the window before the
 match's last row; after the last element, within the window from the match's first row, so that the match is
-known only when that window has passed.
+known only when that window has passed. Its neighbours are the nearest elements that are not negated; several negated
+elements side by side forbid each for itself. Negation picks among the matches of the other elements: which rows a run
+may skip does not depend on it.
+
+**Conditions.** ``b[i]`` in a condition says that it holds for every row of ``b``, ``b[i+1]`` that it holds for every
+two adjacent ones (for a single row, then, whatever it says). That "for every" stands before the whole condition, so
+before any ``or`` in it; a negated element forbids a row for which the condition holds with every row of ``b``. Of
+one variable only may a condition name ``[i]`` or ``[i+1]`` outside of aggregates.
+
+**Unknown values.** Null is unknown, and so are NaN and what cannot be computed: a division by zero, the root of a
+negative number, the logarithm of one that is not positive. What is computed from an unknown value is unknown, but
+an aggregate passes over unknown values, and is itself unknown if there are no others. A comparison with an unknown
+value is unknown, and ``and or not`` treat that as in SQL. A condition holds only if it is true. A row of unknown
+type fits no element, one of unknown time is not in the stream.
+
+**Numbers.** ``+ - *`` of whole numbers are whole, ``/`` and ``^`` never are (``7 / 2`` is 3.5), and ``%`` has the
+sign of its left side, as in SQL. ``round`` rounds halves away from zero.
 
 **When a condition is tested.** As soon as the rows that it names are there. One with ``b[i]`` is tested for each row
 of ``b`` as it is taken, one with ``b[i]`` and ``b[i+1]`` for each two adjacent ones, one with ``b[last]`` or with an
@@ -23,14 +39,22 @@ aggregate over ``b`` when the sequence ends: where the next element's first row 
 ============== ==================================================================================================
 any            any rows: all combinations are matches. A run goes on both with and without a row that fits
 next           rows that do not fit: the next row that some step of the run can take must be taken; where it can be
-               taken in two ways (one more of a sequence, or the next element), both are followed
+               taken in two ways (one more of a sequence, or the next element), both are followed. A step can take
+               a row if its type fits and all conditions hold that are then tested
 strict         none: the rows of a match are adjacent in the stream
 ============== ==================================================================================================
+
+Where a run ends in a sequence, each of its lengths that the pattern allows is a match of its own.
+
+**Normal form.** What the parser builds is simpler than what may be written. ``conditions`` has no ``and`` at its top
+and no ``not`` at all: it is moved to the comparisons (``not a.v < 3`` is ``a.v >= 3``, which is the same for unknown
+values too). ``1 < a.v < 5`` are two comparisons, ``[id]`` are equations, ``a.flag`` is ``a.flag = true``, ``pow`` is
+``^``, and ``min`` and ``max`` of several values are ``least`` and ``greatest``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Policy = Literal["any", "next", "strict"]
@@ -39,7 +63,7 @@ Which = Literal["only", "i", "i+1", "last", "first"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in the query's text something stands; both are counted from 1."""
+    """Where in the query's text something stands; both are counted from 1. Nodes that differ only there are equal."""
 
     line: int
     column: int
@@ -50,7 +74,7 @@ class Constant:
     """A number, a text or a truth value."""
 
     value: int | float | str | bool
-    place: Place
+    place: Place = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +84,7 @@ class Attribute:
     variable: str
     which: Which
     name: str
-    place: Place
+    place: Place = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +97,20 @@ class Operation:
 
     operator: str
     operands: tuple[Expression, ...]
-    place: Place
+    place: Place = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of values: ``sqrt(x)``, ``abs(x)``, ``avg(x, y)`` of several values, and so on."""
+    """A function of values.
+
+    ``abs sqrt exp log log10 floor ceil round sign`` of one number, ``least greatest avg`` of two or more, and
+    ``seconds(x, y)`` from the time x to the time y, with fractions.
+    """
 
     function: str
     arguments: tuple[Expression, ...]
-    place: Place
+    place: Place = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +123,7 @@ class Aggregate:
     function: str
     variable: str
     argument: Expression | None
-    place: Place
+    place: Place = field(compare=False)
 
 
 Expression = Constant | Attribute | Operation | Call | Aggregate
@@ -107,7 +135,7 @@ class Element:
 
     types: tuple[str, ...]
     variable: str
-    place: Place
+    place: Place = field(compare=False)
     repeated: bool = False
     at_least: int = 1
     at_most: int | None = 1
@@ -123,4 +151,4 @@ class Query:
     within_us: int
     policy: Policy = "any"
     closed: bool = False
-    text: str = ""
+    text: str = field(default="", compare=False)
