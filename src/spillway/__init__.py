@@ -8,7 +8,21 @@ from spillway.errors import SpillwayError
 
 if TYPE_CHECKING:
     from spillway import estimate
+    from spillway.core.join import equality, inner_product, overlap, subset, superset
     from spillway.core.windows import sliding, tumbling
     from spillway.spark import Spillway, Status
 
-__all__ = ["Spillway", "SpillwayError", "Status", "__version__", "estimate", "sliding", "tumbling"]
+__all__ = [
+    "Spillway",
+    "SpillwayError",
+    "Status",
+    "__version__",
+    "equality",
+    "estimate",
+    "inner_product",
+    "overlap",
+    "sliding",
+    "subset",
+    "superset",
+    "tumbling",
+]

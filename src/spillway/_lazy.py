@@ -8,7 +8,12 @@ from typing import Any
 HOMES = {
     "Spillway": "spillway.spark",
     "Status": "spillway.spark",
+    "equality": "spillway.core.join",
+    "inner_product": "spillway.core.join",
+    "overlap": "spillway.core.join",
     "sliding": "spillway.core.windows",
+    "subset": "spillway.core.join",
+    "superset": "spillway.core.join",
     "tumbling": "spillway.core.windows",
 }
 MODULES = {"estimate"}

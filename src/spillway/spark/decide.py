@@ -121,6 +121,11 @@ class BatchDecision:
     after_batch: int | None = None
     windows: tuple[WindowDecision | None, ...] = ()
     rations: tuple[Ration | None, ...] = ()
+    work_budgets: tuple[float | None, ...] = ()
+
+    def work_budget_of(self, stage: int) -> float | None:
+        """Return how many units of work a stage may spend, None where there is no bound."""
+        return self.work_budgets[stage] if stage < len(self.work_budgets) else None
 
     def ration_of(self, stage: int) -> Ration | None:
         """Return the chances of a stage's groups, None where it sheds no groups."""
@@ -161,7 +166,8 @@ class BatchDecision:
             rations = tuple(
                 None if each is None else Ration.from_dict(each) for each in record.pop("rations", ())
             )
-            return cls(cuts=cuts, windows=windows, rations=rations, **record)
+            budgets = tuple(record.pop("work_budgets", ()))
+            return cls(cuts=cuts, windows=windows, rations=rations, work_budgets=budgets, **record)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise SpillwayError(f"the decision cannot be read: {error!r}.") from error
 

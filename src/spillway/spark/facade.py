@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from spillway.core.join import Predicate, Shedding
+
 Mode = Literal["enforce", "observe"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
 _PATIENCE_S = 5.0
@@ -253,6 +255,68 @@ class Spillway:
         enforce = self.mode == "enforce"
         row = plan.row(str(self._folder.root), self._checkpoint_text, stage, enforce=enforce)
         return plan.build(row, observation)
+
+    def join(
+        self,
+        left: DataFrame,
+        right: DataFrame,
+        on: Predicate,
+        within: Duration | tuple[Duration, Duration],
+        time: str | tuple[str, str],
+        shedding: str | Shedding = "selective",
+        suffixes: tuple[str, str] = ("_left", "_right"),
+        score: str = "score",
+        shards: int | None = None,
+        access: str | None = None,
+        idle: Duration | None = None,
+    ) -> DataFrame:
+        """Join two streams, and where there is no time to compare everything, compare where matches are likeliest.
+
+        No row is dropped: what is shed are comparisons. Returns a row for each pair: the columns of both sides, and
+        the score of the match.
+
+        ======== ==========================================================================================
+        option   meaning
+        ======== ==========================================================================================
+        on       ``overlap("words", at_least=3)``, ``inner_product``, ``equality``, ``subset`` or ``superset``
+        within   how far apart in time the rows of a pair may be; or two: how long left rows and right rows stay
+        time     the timestamp column with the watermark, or one for each side. A pair comes out when the watermark
+                 has passed its later row
+        shedding "selective", "timecorr", "newest", "random" (drop rows instead), or a ``Shedding`` with its
+                 parameters and utilities
+        suffixes what is put behind the names of columns that both sides have
+        score    the name of the column with the score: common items, or the inner product
+        shards   how many tasks share the work; by default as many as can run at once. For good: state depends on it
+        access   "scan" or "index"; by default an index for equality and a scan for the rest
+        idle     how far one side's time may lag behind the other's before it is not waited for; by default it is
+                 waited for without end, as in Spark's own joins
+        ======== ==========================================================================================
+        """
+        from spillway.spark.join import JoinPlan  # noqa: PLC0415  loads the compiler
+        from spillway.spark.join_grid import lasting_grid  # noqa: PLC0415
+
+        self._require_open()
+        plan = JoinPlan.check(
+            left,
+            right,
+            on=on,
+            within=within,
+            time=time,
+            shedding=shedding,
+            suffixes=suffixes,
+            score=score,
+            shards=shards,
+            access=access,
+            idle=idle,
+            arrival=self._arrival,
+            salt=self._loop.published.seed,
+        )
+        spark = left.sparkSession
+        self._listen(spark)
+        stage = self._loop.add_stage()
+        grid = lasting_grid(spark, self._folder, stage, plan.shards, hashed=plan.hashed)
+        control_row = ControlRow(str(self._folder.root), self._checkpoint_text, stage)
+        return plan.build(control_row, grid, self._observe(stage), enforce=self.mode == "enforce")
 
     def wait_for_batch(self, batch: int, limit_s: float = 60.0) -> bool:
         """Wait until a batch has finished and been taken in; return whether it was, within the limit."""

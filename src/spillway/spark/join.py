@@ -1,0 +1,202 @@
+"""Joins on Spark: two streams in, one stream of pairs out, compared as far as there is time.
+
+The plan that is added::
+
+    left   -> part, hash -> Pack ┐
+                                 ├ union -> groupBy(key) -> ShardTask -> observe -> Unpack -> the user's plan
+    right  -> part, hash -> Pack ┘
+
+join_grid.py says which shard joins what, join_pack.py how rows get there and back, join_shard.py what a shard does
+and keeps, join_task.py how Spark calls it. The budget of a batch is part of its decision (decide.py): the shard that
+comes first writes it down, all others and every replay read the same.
+
+A row that can match nothing (no value, no time, too few items) is set aside before it is shuffled, and counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.streaming.state import GroupStateTimeout
+
+from spillway.core.join import JoinConfig, Predicate, warm_up
+from spillway.core.join.config import pair
+from spillway.core.join.shedding import Shedding, shedding_of
+from spillway.durations import Duration, seconds
+from spillway.errors import SpillwayError, invalid, unknown
+from spillway.spark.columns import resolve
+from spillway.spark.join_columns import (
+    SIDES,
+    WATERMARK,
+    Values,
+    delay_of,
+    output_of,
+    output_schema,
+    quoted,
+    require_side,
+    row_hash,
+    values_of,
+)
+from spillway.spark.join_grid import Grid, check_shards
+from spillway.spark.join_pack import ORDER, PACKED, PART, Pack, Unpack
+from spillway.spark.join_shard import STATE, ShardLogic
+from spillway.spark.join_task import RESULT, ShardTask
+from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_MARK = f"{PREFIX}event"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinPlan:
+    """What ``Spillway.join`` was asked for, checked against two DataFrames."""
+
+    sides: tuple[DataFrame, DataFrame]
+    values: tuple[Values, Values]
+    logic: ShardLogic
+    arrival: tuple[str | None, str | None]
+    shards: int | None
+
+    @classmethod
+    def check(
+        cls,
+        left: DataFrame,
+        right: DataFrame,
+        *,
+        on: Predicate,
+        within: Duration | tuple[Duration, Duration],
+        time: str | tuple[str, str],
+        shedding: str | Shedding,
+        suffixes: tuple[str, str],
+        score: str,
+        shards: int | None,
+        access: str | None,
+        idle: Duration | None,
+        arrival: str | None,
+        salt: int,
+    ) -> JoinPlan:
+        """Refuse what cannot work, at the call."""
+        sides = (left, right)
+        for side, df in zip(SIDES, sides, strict=True):
+            require_side(side, df)
+        if not isinstance(on, Predicate):
+            raise invalid("on", on, "a predicate such as overlap('words', at_least=3) or equality('id')")
+        check_shards(shards)
+        config = JoinConfig(
+            on=on,
+            within_s=_both(pair("within", within)),
+            time=pair("time", time),
+            shedding=shedding,
+            access=access or ("index" if on.kind == "equality" else "scan"),  # type: ignore[arg-type]
+            late="drop",
+            salt=salt,
+        )
+        values = values_of("left", left, on.left), values_of("right", right, on.right)
+        if values[0].item != values[1].item:
+            raise SpillwayError(
+                f"on: the left column {on.left!r} has {values[0].item} items, the right column {on.right!r} "
+                f"{values[1].item}.",
+                hint="cast one of them",
+            )
+        utility = shedding_of(shedding).utility
+        for side, df in zip(SIDES, sides, strict=True):
+            if utility is not None and utility.type not in df.columns:
+                raise unknown(f"utility type, {side} column", utility.type, df.columns)
+        delays = [delay_of(*each) for each in zip(SIDES, sides, config.times, strict=True)]
+        logic = ShardLogic(
+            config=config,
+            output=output_of(left, right, suffixes, score),
+            delays_us=(delays[0], delays[1]),
+            idle_us=None if idle is None else round(seconds("idle", idle) * 1e6),
+        )
+        return cls(
+            sides=sides,
+            values=values,
+            logic=logic,
+            arrival=_arrivals(sides, arrival),
+            shards=shards,
+        )
+
+    @property
+    def hashed(self) -> bool:
+        """Whether shards are made by a hash of the key."""
+        return self.logic.config.on.kind == "equality"
+
+    def build(self, control: ControlRow, grid: Grid, observation: str, *, enforce: bool) -> DataFrame:
+        """Return the DataFrame of pairs."""
+        check_executors(control_frame(self.sides[0].sparkSession, control))
+        warm_up((self.logic.config.access,))  # so that this machine's tasks need not compile
+        packed = self._packed(0, grid).union(self._packed(1, grid))
+        # Spark tells an operator its watermark if the input has a column with one; null is never late.
+        marked = F.lit(None).cast("timestamp").alias(_MARK, metadata={WATERMARK: 0})
+        joined = (
+            packed.select("*", marked)
+            .groupBy("key")
+            .applyInPandasWithState(
+                ShardTask(self.logic, grid, control, enforce),
+                outputStructType=RESULT,
+                stateStructType=STATE,
+                outputMode="append",
+                timeoutConf=GroupStateTimeout.EventTimeTimeout,
+            )
+        )
+        schema = output_schema(*self.sides, self.logic.output)
+        return joined.observe(observation, *_metrics()).select("pairs").mapInArrow(Unpack(), schema)
+
+    def _packed(self, side: int, grid: Grid) -> DataFrame:
+        df, config = self.sides[side], self.logic.config
+        time = quoted(config.times[side])
+        usable = self.values[side].usable(config.on) & time.isNotNull()
+        part = F.pmod(self._hash(side), F.lit(grid.parts(side))).cast("int")
+        marked = df.select("*", F.when(usable, part).alias(PART), row_hash(df).alias(ORDER))
+        pack = Pack(side, grid.targets(side), grid.keys, config.times[side], self.arrival[side])
+        return marked.mapInArrow(pack, PACKED)
+
+    def _hash(self, side: int) -> Column:
+        return (
+            F.xxhash64(F.sort_array(self.values[side].items)) if self.hashed else row_hash(self.sides[side])
+        )
+
+
+def _both(within: tuple[Duration, Duration]) -> tuple[float, float]:
+    return seconds("within", within[0]), seconds("within", within[1])
+
+
+def _arrivals(sides: tuple[DataFrame, DataFrame], arrival: str | None) -> tuple[str | None, str | None]:
+    """Return the arrival column of each side; one side may be without."""
+    if arrival is None:
+        return None, None
+    found: list[str | None] = []
+    for df in sides:
+        has = arrival in df.columns
+        if has:
+            resolve(df, "arrival", arrival, (T.TimestampType, T.TimestampNTZType), "timestamp")
+        found.append(arrival if has else None)
+    if not any(found):
+        raise unknown("arrival", arrival, sorted({*sides[0].columns, *sides[1].columns}))
+    return found[0], found[1]
+
+
+def _metrics() -> list[Column]:
+    """Return what is summed up over the shards of a batch."""
+    sums: list[Any] = [
+        F.sum(name).alias(name)
+        for name in (
+            *("arrived", "unmatched", "arrival_missing", "late", "waiting", "dropped", "demand", "spent"),
+            *("pair_count", "state_bytes", "work_s", "task_s"),
+        )
+    ]
+    return [
+        *sums,
+        F.sum("arrived").alias("kept"),
+        F.min("first_arrival").alias("first_arrival"),
+        (F.sum("arrivals") / F.nullif(F.sum("timed"), F.lit(0))).alias("mean_arrival"),
+        F.min("began_s").alias("began_s"),
+        F.max("ended_s").alias("ended_s"),
+        F.max("note").alias("note"),
+    ]

@@ -1,0 +1,216 @@
+"""One shard of a join on Spark: what it does with the rows of a batch, and what it keeps.
+
+**Order.** Rows reach a shard in whatever order the shuffle has them. They are put in the order of time, and those of
+the same time in that of a hash of the row, so that a batch that is replayed is numbered, and joined, in the same way.
+
+**Time.** Rows are joined up to the time U before which nothing can come any more, and later ones wait in the state:
+
+    L_i = latest time seen on side i - its watermark's delay       over all rows of the stream, not only the shard's
+    U   = max(min(L_1, L_2), max(L_1, L_2) - idle, Spark's watermark)
+
+That is Spark's own watermark, but as it will be after this batch and not as it was before: rows need not wait for the
+next batch to be joined. Spark's counts as well, since it may be ahead (a filter behind ``withWatermark``, or the
+policy ``max``). All shards have the same U. A row that is older than the U of the batch before is late; it is left
+out and counted.
+
+**State.** The join's own (rows in the windows as numbers, what was learned), and the columns of the rows that may
+still be in a pair, as Arrow. Both are bounded by the windows and by the rows that wait.
+
+======  ==================================================================
+symbol  meaning
+======  ==================================================================
+L_i     how far time has come on one side
+U       ``until_us``, up to where rows are joined
+idle    how far one side may lag behind the other before it is not waited for
+======  ==================================================================
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spillway.core.join.config import JoinConfig
+from spillway.core.join.operator import Join
+from spillway.core.join.values import times_of
+from spillway.errors import SpillwayError
+from spillway.spark.join_pack import LONG_AGO, ORDER, from_bytes, to_bytes
+
+VERSION = 1
+STATE = (
+    "version int, left_us bigint, right_us bigint, until_us bigint, join binary, left binary, right binary, "
+    "left_first bigint, right_first bigint"
+)
+_PAIRS_AT_ONCE = 50_000
+
+
+@dataclass(frozen=True)
+class Output:
+    """How the columns of both sides are named in a pair, and its score."""
+
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    score: str
+
+
+@dataclass
+class Counts:
+    """What a shard did in a batch; rows are counted in one shard, however many have a copy."""
+
+    late: int = 0
+    waiting: int = 0
+    dropped: int = 0
+    demand: float = 0.0
+    spent: float = 0.0
+    pairs: int = 0
+    state_bytes: int = 0
+    work_s: float = 0.0
+
+
+class Timed:
+    """A finder that knows how long it has taken to compare."""
+
+    def __init__(self, finder: Any) -> None:
+        self._finder = finder
+        self.seconds = 0.0
+
+    def find(self, *arguments: Any) -> Any:
+        """Find matches."""
+        began = time.perf_counter()
+        try:
+            return self._finder.find(*arguments)
+        finally:
+            self.seconds += time.perf_counter() - began
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._finder, name)
+
+
+@dataclass
+class Live:
+    """A shard between two batches: the join, how far time has come, and the columns of rows by their number."""
+
+    join: Join
+    latest: list[int]
+    until: int
+    rows: list[pa.Table | None]
+    first: list[int]
+
+    @classmethod
+    def new(cls, config: JoinConfig) -> Live:
+        """Return a shard that has seen nothing."""
+        return cls(config.build(), [LONG_AGO, LONG_AGO], LONG_AGO, [None, None], [0, 0])
+
+    @classmethod
+    def restored(cls, config: JoinConfig, state: tuple[Any, ...]) -> Live:
+        """Return a shard as it was after an earlier batch."""
+        version, left_us, right_us, until, join, left, right, *first = state
+        if version != VERSION:
+            raise SpillwayError(
+                f"the join's state has version {version}, expected {VERSION}.",
+                hint="finish with the Spillway that wrote it, or start with a new checkpoint",
+            )
+        rows = [None if packed is None else from_bytes(bytes(packed)) for packed in (left, right)]
+        return cls(config.build(bytes(join)), [left_us, right_us], until, rows, first)
+
+    def state(self) -> tuple[Any, ...]:
+        """Return what :meth:`restored` takes."""
+        packed = [None if table is None else to_bytes(table) for table in self.rows]
+        return (VERSION, *self.latest, self.until, self.join.snapshot(), *packed, *self.first)
+
+
+@dataclass(frozen=True)
+class ShardLogic:
+    """What all shards of a join do; ``delays_us`` are those of the watermarks."""
+
+    config: JoinConfig
+    output: Output
+    delays_us: tuple[int, int]
+    idle_us: int | None = None
+
+    def step(
+        self,
+        live: Live,
+        tables: tuple[pa.Table | None, pa.Table | None],
+        latest_us: tuple[int, int],
+        *,
+        watermark_us: int = LONG_AGO,
+        budget: float | None = None,
+        counted: tuple[bool, bool] = (True, True),
+    ) -> tuple[pa.Table, Counts]:
+        """Join the rows of a batch, and return the pairs by number with what was done."""
+        counts = Counts()
+        before = live.until
+        live.latest = [max(known, new) for known, new in zip(live.latest, latest_us, strict=True)]
+        live.until = max(before, self._until(live.latest), watermark_us)
+        arriving: list[pa.Table | None] = []
+        for side in (0, 1):
+            table, late = self._ordered(side, tables[side], before)
+            counts.late += late * counted[side]
+            arriving.append(None if table is None else self._take(live, side, table))
+        finder = live.join.finder = Timed(live.join.finder)
+        pairs = live.join.process(arriving[0], arriving[1], budget, until_us=live.until)
+        live.join.finder = finder._finder
+        work = live.join.work
+        per_comparison = work.spent / work.comparisons if work.comparisons else 1.0
+        counts.demand, counts.spent = work.demand * per_comparison, float(work.spent)
+        counts.pairs, counts.dropped, counts.work_s = work.pairs, work.dropped_rows, finder.seconds
+        waiting = live.join.waiting
+        counts.waiting = sum(len(waiting[side].rows) for side in (0, 1) if counted[side])
+        return pairs, counts
+
+    def tables(self, live: Live, pairs: pa.Table) -> Iterator[pa.Table]:
+        """Yield the pairs with the columns of both rows, some thousands at a time."""
+        for begin in range(0, pairs.num_rows, _PAIRS_AT_ONCE):
+            some = pairs.slice(begin, _PAIRS_AT_ONCE)
+            columns: list[Any] = []
+            for side, name in ((0, "left_row"), (1, "right_row")):
+                at = pc.subtract(some[name], live.first[side])
+                columns += live.rows[side].take(at).columns  # type: ignore[union-attr]
+            names = [*self.output.left, *self.output.right, self.output.score]
+            yield pa.table([*columns, some["score"]], names=names)
+
+    def forget(self, live: Live) -> None:
+        """Let go of rows that cannot be in a pair any more."""
+        for side, oldest in enumerate(live.join.oldest_rows()):
+            table = live.rows[side]
+            if table is not None:
+                live.rows[side] = table.slice(oldest - live.first[side]).combine_chunks()
+                live.first[side] = oldest
+
+    def _until(self, latest: list[int]) -> int:
+        left, right = (at - delay for at, delay in zip(latest, self.delays_us, strict=True))
+        both = min(left, right)
+        return both if self.idle_us is None else max(both, max(left, right) - self.idle_us)
+
+    def _ordered(self, side: int, table: pa.Table | None, before: int) -> tuple[pa.Table | None, int]:
+        """Return the rows that are not late in the order in which they are joined, and how many are late."""
+        if table is None:
+            return None, 0
+        times, _ = times_of(table, self.config.times[side])
+        order = np.lexsort((table[ORDER].to_numpy(), times))
+        late = int(np.searchsorted(times[order], before, side="left"))
+        return table.take(pa.array(order[late:])).drop_columns([ORDER]), late
+
+    def _take(self, live: Live, side: int, table: pa.Table) -> pa.Table:
+        """Put new rows behind those that are held."""
+        held = live.rows[side]
+        if held is None:
+            live.rows[side] = table
+            return table
+        if held.schema != table.schema:
+            try:
+                held = held.cast(table.schema)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+                raise SpillwayError(
+                    f"{('left', 'right')[side]}: the columns have changed since the state was written: {error}.",
+                    hint="give the join the same columns as before, or start with a new checkpoint",
+                ) from error
+        live.rows[side] = pa.concat_tables([held, table]).combine_chunks()
+        return table
