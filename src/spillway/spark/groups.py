@@ -48,8 +48,8 @@ AT_LEAST = 8
 TOP = 2_000  # groups that a batch reports
 _TRACKED = 20_000  # groups that its sketch follows
 _SAMPLE_ROWS = 1_000
-_KEY, _HASH, _LIMIT, _KEEP = (f"{PREFIX}{name}" for name in ("key", "hash", "limit", "keep"))
-_ALL = 2**63 - 1  # no hash is above it
+KEY, HASH, LIMIT, KEEP = (f"{PREFIX}{name}" for name in ("key", "hash", "limit", "keep"))
+ALL = 2**63 - 1  # no hash is above it
 
 
 @dataclass(frozen=True)
@@ -169,16 +169,17 @@ class GroupPlan:
         if self.spec.join is not None:  # null equals nothing: such a key must not be known on both sides
             missing = reduce(or_, [column.isNull() for column in self.by])
             key = F.when(missing, F.xxhash64(*self.by, F.lit(stage))).otherwise(key)
-        df = df.select("*", key.alias(_KEY))
-        df = df.select("*", _limit().alias(_LIMIT), F.xxhash64(*self.key, f"{PREFIX}salt").alias(_HASH))
+        df = df.select("*", key.alias(KEY))
+        limit = looked_up(f"{PREFIX}limits", F.col(f"{PREFIX}rest"))
+        df = df.select("*", limit.alias(LIMIT), F.xxhash64(*self.key, f"{PREFIX}salt").alias(HASH))
         df = df.drop(f"{PREFIX}keys", f"{PREFIX}limits")  # before rows are copied
-        return df.select("*", (F.col(_HASH) <= F.col(_LIMIT)).alias(_KEEP))
+        return df.select("*", (F.col(HASH) <= F.col(LIMIT)).alias(KEEP))
 
-    def keep(self, df: DataFrame, *, enforce: bool) -> DataFrame:
-        """Drop the other rows, and weigh those that are left."""
+    def keep(self, df: DataFrame, *, enforce: bool, weight: Column | None = None) -> DataFrame:
+        """Drop the other rows, and weigh those that are left, by one over their chance unless told otherwise."""
         if enforce:
-            df = df.where(F.col(_KEEP))
-        weight = _one_over_chance() if enforce else F.lit(1.0)
+            df = df.where(F.col(KEEP))
+        weight = F.lit(1.0) if not enforce else _one_over_chance() if weight is None else weight
         if self.chained:
             weight = F.col(self.weight) * weight
         df = df.withColumn(self.weight, weight.alias(self.weight, metadata={WEIGHT_MARK: True}))
@@ -188,7 +189,7 @@ class GroupPlan:
         """Return what is counted in each batch; ``learn``: also what the next batches go by."""
         metrics = [
             F.count(F.lit(1)).alias("arrived"),
-            F.count_if(F.col(_KEEP)).alias("kept"),
+            F.count_if(F.col(KEEP)).alias("kept"),
             F.max(f"{PREFIX}note").alias("note"),
         ]
         if learn:
@@ -196,7 +197,7 @@ class GroupPlan:
         if self.arrival is not None:
             at = self.arrival.cast("timestamp").cast("double")
             if enforce:
-                at = F.when(F.col(_KEEP), at)
+                at = F.when(F.col(KEEP), at)
             metrics += [
                 F.min(at).alias("first_arrival"),
                 F.avg(at).alias("mean_arrival"),
@@ -206,15 +207,15 @@ class GroupPlan:
 
     def _concept(self) -> list[Column]:
         """Return the groups' frequencies, how their values vary, and the pace of time."""
-        metrics = [F.expr(f"approx_top_k({_KEY}, {TOP}, {_TRACKED})").alias("groups")]
+        metrics = [F.expr(f"approx_top_k({KEY}, {TOP}, {_TRACKED})").alias("groups")]
         if self.value is not None:
             # Of rows that are processed: a hash under both limits. What a group varies does not depend on its hashes.
-            seen = F.col(_KEEP) & (F.col(_HASH) <= F.col(f"{PREFIX}sampled"))
+            seen = F.col(KEEP) & (F.col(HASH) <= F.col(f"{PREFIX}sampled"))
             value = self.value.cast("double")
             known = seen & value.isNotNull() & ~F.isnan(value)
-            metrics.append(_some(F.when(known, F.struct(F.col(_KEY), value))).alias("sample"))
+            metrics.append(_some(F.when(known, F.struct(F.col(KEY), value))).alias("sample"))
         if self.time is not None:
-            some = F.col(_HASH) <= F.col(f"{PREFIX}sampled")
+            some = F.col(HASH) <= F.col(f"{PREFIX}sampled")
             at = self.time.cast("timestamp").cast("double")
             metrics.append(_some(F.when(some, at)).alias("times"))
         return metrics
@@ -225,19 +226,18 @@ def _some(values: Column) -> Column:
     return F.slice(F.collect_list(values), 1, 20 * _SAMPLE_ROWS)
 
 
-def _limit() -> Column:
-    """Return the limit of the row's group: at one of two places of the table, or that of the rest."""
-    key, places = F.col(_KEY), F.col(f"{PREFIX}places")
-    found = F.col(f"{PREFIX}rest")
+def looked_up(values: str, otherwise: Column) -> Column:
+    """Return what the control row has for the row's group: at one of two places of the table, or else the other."""
+    key, places, found = F.col(KEY), F.col(f"{PREFIX}places"), otherwise
     for place in (F.shiftrightunsigned(key, 32).bitwiseAND(places), key.bitwiseAND(places)):
         at = place.cast("int")
-        found = F.when(F.get(f"{PREFIX}keys", at) == key, F.get(f"{PREFIX}limits", at)).otherwise(found)
+        found = F.when(F.get(f"{PREFIX}keys", at) == key, F.get(values, at)).otherwise(found)
     return found
 
 
 def _one_over_chance() -> Column:
     """Return one over the share of all hashes that are within the limit."""
-    limit = F.col(_LIMIT)
-    return F.when(limit >= _ALL, F.lit(1.0)).otherwise(
+    limit = F.col(LIMIT)
+    return F.when(limit >= ALL, F.lit(1.0)).otherwise(
         F.lit(2.0**64) / (limit.cast("double") + F.lit(2.0**63 + 1.0))
     )

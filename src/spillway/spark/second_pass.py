@@ -1,21 +1,20 @@
 """Groups within one micro-batch: inside ``foreachBatch`` the rows are there to be looked at before they are shed.
 
 On a stream the chances of a batch come from the batches before. A function that ``foreachBatch`` calls has the batch
-as a table, so it can be read twice: once to count the groups and how their values vary, once to shed by just that.
-Nothing has to be guessed, new groups are known, and drift costs nothing but the first pass::
+as a table, so it can be read more than once: to count the groups and how their values vary, and then to draw just so
+many rows of each. Nothing has to be guessed, new groups are known, drift costs nothing, and no group is missing::
 
-    batch -> persist -> count rows, mean and variance a group -> chances -> rations/b.stage.json
+    batch -> persist -> count rows, mean and variance a group -> rows to draw -> their hashes -> rations/b.stage.json
           -> look the group's limit up -> count what is kept -> filter -> weight -> the user's aggregates
 
-While everything is kept the first pass is left out. At most as many groups as a control row tells of are counted one
-by one, the most frequent ones; the others are the rest, as on a stream. A batch that is run again is told what was
-written down and not counted again.
+While everything is kept the first passes are left out. At most as many groups as a control row tells of are told one
+by one, the most frequent ones; for the others see core/groups/quota.py. If the budget is less than one row a group,
+rows have chances, as on a stream. A batch that is run again is told what was written down and not counted again.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -24,41 +23,54 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from spillway.core.groups.census import MOST_GROUPS, Census, Ration
+from spillway.core.groups.census import Ration
+from spillway.core.groups.quota import Drawn, quota, settled
 from spillway.errors import SpillwayError, invalid
 from spillway.spark.decide import BatchDecision, chain_lengths
-from spillway.spark.group_decide import Sharing, decide_groups
+from spillway.spark.group_decide import GroupSpec, Sharing, decide_groups
+from spillway.spark.group_draw import WEIGHT, count_groups, find_limits, mark_drawn
 from spillway.spark.groups import GroupPlan, GroupRow
 from spillway.spark.plane import read_published
 from spillway.spark.report import Metrics
 from spillway.spark.storage import RATIONS, Folder
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _IN_FLIGHT = 10  # batches whose counts wait for their progress event
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a batch was told: of its groups the rows that are drawn, or else their chances."""
+
+    decision: BatchDecision | None
+    note: str
+    drawn: Drawn | None = None
 
 
 @dataclass(frozen=True)
 class CountedRow(GroupRow):
     """The control row of a batch whose groups can be counted."""
 
-    count: Callable[[], Census] = field(kw_only=True)
+    plan: GroupPlan = field(kw_only=True)
 
-    def decision_for(self, batch: int, query: str | None) -> tuple[BatchDecision | None, str]:
-        """Return what the batch is told, with chances by its own groups."""
-        decision, note = super().decision_for(batch, query)
+    def told(self, batch: int) -> Told:
+        """Return what the batch is told, by its own groups."""
+        decision, note = self.decision_for(batch, None)
         if decision is None:
-            return None, note
+            return Told(None, note)
         try:
-            ration = self._ration(Folder(Path(self.folder)), decision)
+            made = self._made(Folder(Path(self.folder)), decision)
         except (OSError, SpillwayError, KeyError, TypeError, ValueError) as error:
-            return None, f"nothing shed: {error!r}"
+            return Told(None, f"nothing shed: {error!r}")
+        if isinstance(made, Drawn):
+            return Told(decision, note, made)
         before = (*decision.rations, *[None] * self.stage)[: self.stage]
-        return replace(decision, rations=(*before, ration)), note
+        return Told(replace(decision, rations=(*before, made)), note)
 
-    def _ration(self, folder: Folder, decision: BatchDecision) -> Ration:
-        """Return the chances that were written down, or count the groups and write them down."""
+    def _made(self, folder: Folder, decision: BatchDecision) -> Drawn | Ration:
+        """Return what was written down, or count the groups, decide and write it down."""
         published = read_published(folder)
         asked = published.stages[self.stage].groups
         share = decision.keep_ratio ** (1.0 / chain_lengths(published.stages)[self.stage])
@@ -67,16 +79,33 @@ class CountedRow(GroupRow):
         name = f"{RATIONS}/{decision.batch}.{self.stage}.json"
         written = folder.read(name)
         if written is not None and json.loads(written)["cut_s"] == decision.cut_s:
-            return Ration.from_dict(json.loads(written))
+            return _read(written)
         folder.remove(name)
-        census = self.count()
-        (made,) = decide_groups(
-            [Sharing(asked, census, share)], rows=census.rows, rows_per_s=published.rows_per_s
+        made = self._decide(asked, share, decision.salt_of(self.stage), published.rows_per_s)
+        text = json.dumps({"cut_s": decision.cut_s, **asdict(made)})
+        return _read(text if folder.write_once(name, text) else folder.read(name) or "")
+
+    def _decide(self, asked: GroupSpec, share: float, salt: int, rows_per_s: float | None) -> Drawn | Ration:
+        counted = count_groups(self.plan, salt)
+        planned = quota(
+            counted.census,
+            counted.smallest,
+            groups=counted.groups,
+            keep_ratio=share,
+            rule=asked.rule,
+            at_least=asked.at_least,
+            accuracy=asked.accuracy,
         )
-        text = json.dumps({"cut_s": decision.cut_s, **asdict(made or Ration())})
-        return Ration.from_dict(
-            json.loads(text if folder.write_once(name, text) else folder.read(name) or "")
-        )
+        if planned is not None:
+            return settled(planned, find_limits(self.plan, planned, salt))
+        census = counted.census
+        (made,) = decide_groups([Sharing(asked, census, share)], rows=census.rows, rows_per_s=rows_per_s)
+        return made or Ration()
+
+
+def _read(text: str) -> Drawn | Ration:
+    found = json.loads(text)
+    return Drawn.from_dict(found) if "limits" in found else Ration.from_dict(found)
 
 
 class SecondPasses:
@@ -133,12 +162,16 @@ class SecondPass:
     ) -> tuple[DataFrame, Metrics]:
         """Return the rows that are kept, and what a stage of a stream would have observed."""
         self._hold(plan.df)
-        row = CountedRow(folder, checkpoint, self.stage, count=lambda: count_groups(plan))
-        told = row.row(*row.decision_for(batch, None))
-        frame = plan.df.sparkSession.createDataFrame([told], row.schema)
-        marked = plan.mark(frame, self.stage)
+        row = CountedRow(folder, checkpoint, self.stage, plan=plan)
+        told = row.told(batch)
+        if told.decision is not None and told.drawn is not None:
+            salt = told.decision.salt_of(self.stage)
+            marked, weight = mark_drawn(plan, told.drawn, salt=salt, note=told.note), F.col(WEIGHT)
+        else:
+            frame = plan.df.sparkSession.createDataFrame([row.row(told.decision, told.note)], row.schema)
+            marked, weight = plan.mark(frame, self.stage), None
         metrics = marked.agg(*plan.metrics(enforce=enforce, learn=False)).first()
-        return plan.keep(marked, enforce=enforce), {} if metrics is None else metrics.asDict()
+        return plan.keep(marked, enforce=enforce, weight=weight), {} if metrics is None else metrics.asDict()
 
     def release(self) -> None:
         """Let the last batch go from memory."""
@@ -150,34 +183,6 @@ class SecondPass:
         self.release()
         if not df.is_cached:
             self._held = df.persist()
-
-
-def count_groups(plan: GroupPlan) -> Census:
-    """Count the rows of each group, and how its values vary."""
-    value = F.lit(None).cast("double") if plan.value is None else plan.value.cast("double")
-    value = F.when(~F.isnan(value), value)
-    rows = plan.df.select(F.xxhash64(*plan.by).alias("key"), value.alias("value"))
-    counted = rows.groupBy("key").agg(
-        F.count(F.lit(1)).alias("rows"),
-        F.count("value").alias("values"),
-        F.avg("value").alias("mean"),
-        F.var_pop("value").alias("variance"),
-    )
-    found = counted.orderBy(F.desc("rows"), "key").limit(MOST_GROUPS).collect()
-    return Census.counted(
-        rows=plan.df.count(),
-        keys=[row["key"] for row in found],
-        counts=[row["rows"] for row in found],
-        moments=[] if plan.value is None else [_moments(row) for row in found],
-    )
-
-
-def _moments(row: Row) -> tuple[int, float, float]:
-    """Return number, mean and variance; infinite values say nothing."""
-    mean, variance = row["mean"], row["variance"]
-    if mean is None or not math.isfinite(mean) or not math.isfinite(variance):
-        return 0, 0.0, 0.0
-    return row["values"], mean, variance
 
 
 def require_this_batch(spark: SparkSession, batch: int) -> str | None:

@@ -52,7 +52,7 @@ import numpy as np
 from spillway.core.groups.rates import Rule, allocate
 from spillway.core.groups.scalar import Accuracy
 from spillway.core.groups.spread import SpreadConfig
-from spillway.core.groups.strata import Floats
+from spillway.core.groups.strata import Floats, Ints
 from spillway.core.groups.student import z_quantile
 
 MOST_GROUPS = 4_096
@@ -194,6 +194,12 @@ def rest_chance(budget: float, unknown_rows: float, known_rows: float) -> float:
     return min(1.0, spent / unknown_rows)
 
 
+def rows_enough(accuracy: Accuracy, variation: Floats, sizes: Ints, at_least: int) -> Floats:
+    """Return the rows of each group that its mean needs to be so accurate, and no fewer than the least."""
+    n0 = (z_quantile(accuracy.confidence) * variation / accuracy.error) ** 2
+    return np.maximum(n0 / (1.0 + n0 / sizes), at_least)
+
+
 def ration(
     census: Census,
     *,
@@ -223,9 +229,7 @@ def ration(
         )
         chances = np.minimum(1.0, found.rows / sizes)
     if accuracy is not None and (variation := census.variation) is not None:
-        n0 = (z_quantile(accuracy.confidence) * variation / accuracy.error) ** 2
-        enough = np.maximum(n0 / (1.0 + n0 / sizes), at_least)
-        chances = np.minimum(chances, enough / sizes)
+        chances = np.minimum(chances, rows_enough(accuracy, variation, sizes, at_least) / sizes)
     listed = chances < 1.0 if rest >= 1.0 else np.ones(len(sizes), dtype=np.bool_)
     keys = np.asarray(census.keys, dtype=np.int64)[listed]
     return Ration(tuple(keys.tolist()), tuple(chances[listed].tolist()), rest)
