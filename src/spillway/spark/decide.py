@@ -12,6 +12,8 @@ offset log; the result is written down before it is used, so a replay is told th
            fresh ones behind them: then the controller's limit holds
     keep   Decision.keep_ratio_for(n) with that limit; stages that follow one another keep a root of it each, so
            that it is what comes out behind the last
+    W      Decision.work_budget_for(the rows kept), and at most what still fits: (y_d - w - fixed) / u, but never
+           under W / 4. Operators that share it get parts by what they demanded lately
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ VERSION = 1
 class Stage:
     """What is known of one place in the plan where rows are shed.
 
-    A ``chained`` stage gets the rows that the one before it has let through. While ``uniform_batches`` is above 0
-    the ranks of the last batch are not trusted to be those of the next, and utilities are left out of account.
+    A ``chained`` stage gets the rows that the one before it has let through. One that ``works`` has a budget of work
+    and drops no rows; ``demanded`` is what it would have spent lately. While ``uniform_batches`` is above 0 the ranks of the last batch are not trusted to be those of the next, and utilities are left out of account.
     """
 
     rows_per_unit: float | None = None
@@ -53,6 +55,8 @@ class Stage:
     rows_per_event_s: float | None = None
     uniform_batches: int = 0
     distrust: int = 0
+    works: bool = False
+    demanded: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +67,7 @@ class Published:
     seed: int = 0
     cost_s: float | None = None
     fixed_s: float = 0.0
+    unit_s: float | None = None
     rows_per_s: float | None = None
     cut_s: float | None = None
     stages: tuple[Stage, ...] = (Stage(),)
@@ -126,6 +131,12 @@ class BatchDecision:
     def work_budget_of(self, stage: int) -> float | None:
         """Return how many units of work a stage may spend, None where there is no bound."""
         return self.work_budgets[stage] if stage < len(self.work_budgets) else None
+
+    @property
+    def work_budget(self) -> float | None:
+        """The units of work that all stages together may spend, None where there is no bound."""
+        found = [budget for budget in self.work_budgets if budget is not None]
+        return sum(found) if found else None
 
     def ration_of(self, stage: int) -> Ration | None:
         """Return the chances of a stage's groups, None where it sheds no groups."""
@@ -202,6 +213,7 @@ def decide(
         cut_s=size.cut_s,
         limit_rows=limit,
         after_batch=published.after_batch,
+        work_budgets=_work_budgets(published, None if rows is None else rows * keep, waited_s),
         rations=decide_groups(
             [
                 Sharing(
@@ -248,7 +260,8 @@ def _waited_s(published: Published, batch: int, seen_s: float | None) -> float |
 
 
 def _rows(published: Published, size: BatchSize, waited_s: float | None) -> tuple[float | None, bool]:
-    first = [stage for number, stage in enumerate(published.stages) if number == 0 or not stage.chained]
+    rows_only = [stage for stage in published.stages if not stage.works] or published.stages
+    first = [stage for number, stage in enumerate(rows_only) if number == 0 or not stage.chained]
     learned = [stage.rows_per_unit for stage in first if stage.rows_per_unit is not None]
     per_unit = sum(learned) if learned else 1.0 if size.counts_rows else None
     if size.units is not None and per_unit is not None:
@@ -266,3 +279,28 @@ def _limit(published: Published, waited_s: float | None) -> float | None:
     if left_s <= 0.0:
         return limit
     return min(limit, max(left_s / published.cost_s, limit / 4))
+
+
+def _work_budgets(
+    published: Published, rows: float | None, waited_s: float | None
+) -> tuple[float | None, ...]:
+    """Return the units of work that each stage may spend; without an idea of the rows, as if they took half."""
+    wanted, stages = published.decision, published.stages
+    if wanted.work_budget is None or not any(stage.works for stage in stages):
+        return ()
+    priced = wanted.row_work > 0.0  # made from what things cost, not given by hand
+    unknown_rows = wanted.work_budget * (0.5 if priced else 1.0)
+    budget = unknown_rows if rows is None else wanted.work_budget_for(rows) or 0.0
+    if priced and wanted.target_delay_s is not None and waited_s is not None and published.unit_s:
+        left_s = wanted.target_delay_s - waited_s - published.fixed_s
+        if left_s > 0.0:
+            budget = min(budget, max(left_s / published.unit_s, budget / 4))
+    demands = [stage.demanded or 0.0 for stage in stages if stage.works]
+    total, count = sum(demands), len(demands)
+    # Each gets a tenth of an even part at the least: what it demands may change.
+    return tuple(
+        None
+        if not stage.works
+        else budget * (0.1 / count + 0.9 * ((stage.demanded or 0.0) / total if total else 1.0 / count))
+        for stage in stages
+    )

@@ -313,7 +313,7 @@ class Spillway:
         )
         spark = left.sparkSession
         self._listen(spark)
-        stage = self._loop.add_stage()
+        stage = self._loop.add_stage(works=True)
         grid = lasting_grid(spark, self._folder, stage, plan.shards, hashed=plan.hashed)
         control_row = ControlRow(str(self._folder.root), self._checkpoint_text, stage)
         return plan.build(control_row, grid, self._observe(stage), enforce=self.mode == "enforce")

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
 from spillway.core.control.values import Decision, Sample
+from spillway.spark.report import WorkReport
 from spillway.spark.storage import Folder
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ class Entry:
     ``reason`` are the controller's decision after it. Where windows are shed, a row counts as kept by the share of
     its windows that are open; ``early_dropped_rows`` are those that have none. ``windows_dropped`` have gone by for
     good since the batch before.
+
+    Of joins: ``work_demanded`` are the units of work (comparisons, or probes of an index) that joining everything
+    would have taken, ``work_spent`` those that were made and ``work_budget`` those that were allowed; ``pairs`` came
+    out. ``late_rows`` came behind the watermark and ``unmatched_rows`` had nothing to match by, so both were left
+    out; ``sampled_out_rows`` were dropped by ``shedding="random"``, in each shard by itself.
     """
 
     batch: int
@@ -59,11 +65,22 @@ class Entry:
     reason: str
     early_dropped_rows: int = 0
     windows_dropped: int = 0
+    work_demanded: float = 0.0
+    work_spent: float = 0.0
+    work_budget: float | None = None
+    next_work_budget: float | None = None
+    pairs: int = 0
+    late_rows: int = 0
+    unmatched_rows: int = 0
+    waiting_rows: int = 0
+    sampled_out_rows: int = 0
+    state_bytes: int = 0
+    unit_s: float | None = None
 
     @classmethod
     def of(cls, report: BatchReport, sample: Sample, told: BatchDecision | None, decision: Decision) -> Self:
         """Put together what is known of a batch."""
-        kept = int(sample.kept_rows)
+        kept, work = int(sample.kept_rows), report.work or WorkReport()
         return cls(
             batch=report.batch,
             run=report.run,
@@ -93,6 +110,17 @@ class Entry:
             next_limit_rows=decision.queue_limit_rows,
             reason=decision.reason,
             early_dropped_rows=0 if report.kept != kept else report.early_dropped,
+            work_demanded=work.demanded,
+            work_spent=work.spent,
+            work_budget=None if told is None else told.work_budget,
+            next_work_budget=decision.work_budget,
+            pairs=work.pairs,
+            late_rows=work.late,
+            unmatched_rows=work.unmatched,
+            waiting_rows=work.waiting,
+            sampled_out_rows=work.dropped,
+            state_bytes=work.state_bytes,
+            unit_s=sample.unit_s,
             windows_dropped=sum(0 if each is None else each.dropped for each in told.windows) if told else 0,
         )
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from spillway.core.chance import mix
+from spillway.core.join.config import Access
+from spillway.core.join.warm_up import warm_up
 from spillway.spark.join_grid import Grid
 from spillway.spark.join_pack import LONG_AGO, from_bytes, to_bytes
 from spillway.spark.join_shard import Live, ShardLogic
@@ -41,6 +45,7 @@ class ShardTask:
         self, key: tuple[int], frames: Iterable[pd.DataFrame], state: GroupState
     ) -> Iterator[pd.DataFrame]:
         """Yield the pairs, packed, and in the first row what was done."""
+        _prepare(self.logic.config.access)
         began_s, began = time.time(), time.perf_counter()
         acknowledge_at_once()
         shard = int(key[0])
@@ -127,6 +132,14 @@ class Arrived:
         first = row["first_arrival"]
         if first is not None and not math.isnan(first):
             self.counts["first_arrival"] = min(first, self.counts.get("first_arrival", first))
+
+
+@cache
+def _prepare(access: Access) -> None:
+    """Load the compiled code, once per process and before anything is timed."""
+    # Spark puts empty rows behind those of a group, in a way that pandas will do otherwise one day.
+    warnings.filterwarnings("ignore", "The behavior of DataFrame concatenation", FutureWarning)
+    warm_up((access,))
 
 
 def _wake_up(state: GroupState, live: Live, watermark_ms: int) -> None:

@@ -52,6 +52,7 @@ def _counted(stage: Stage, seen: StageReport, units: float | None) -> Stage:
         quantiles=seen.quantiles if ranked else stage.quantiles,
         uniform_batches=max(stage.uniform_batches - 1, 0),
         census=_census(stage, seen),
+        demanded=_smooth(stage.demanded, None if seen.work is None else seen.work.demanded),
         rows_per_event_s=_smooth(stage.rows_per_event_s, _per_event_s(seen)),
         latest_us=max((us for us in (stage.latest_us, seen.latest_us) if us is not None), default=None),
     )

@@ -20,13 +20,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spillway.core.control import Controller, CostModel, CostModelConfig, Costs, Decision, Sample
+from spillway.core.control import (
+    Controller,
+    CostModel,
+    CostModelConfig,
+    Costs,
+    Decision,
+    Sample,
+    UnitCost,
+    UnitCostConfig,
+)
 from spillway.errors import SpillwayError
 from spillway.spark.decide import BatchDecision, Published, Stage
 from spillway.spark.group_decide import GroupSpec
 from spillway.spark.history import Entry, History
 from spillway.spark.learning import learn, quick_to_rise
-from spillway.spark.report import BatchReport
+from spillway.spark.report import BatchReport, WorkReport
 from spillway.spark.storage import KEPT_DECISIONS, RATIONS, Folder
 from spillway.spark.window_decide import WindowSpec
 
@@ -39,6 +48,7 @@ class Known:
 
     controller: dict[str, Any] | None = None
     cost_model: dict[str, Any] | None = None
+    unit_cost: dict[str, Any] | None = None
 
 
 class Loop:
@@ -77,6 +87,7 @@ class Loop:
         published, known = self._restore()
         self._controller = self._build(known.controller)
         self._costs = self._build_costs(known.cost_model)
+        self._unit = self._build_unit(known.unit_cost)
         self._published = replace(published, seed=self._seed, enforce=mode == "enforce")
         self._cold_start()
         self._prune()
@@ -90,8 +101,12 @@ class Loop:
         chained: bool = False,
         window: WindowSpec | None = None,
         groups: GroupSpec | None = None,
+        works: bool = False,
     ) -> int:
-        """Add a place in the plan where rows are shed and return its number; ``chained``: behind the last one."""
+        """Add a place in the plan where rows are shed and return its number; ``chained``: behind the last one.
+
+        One that ``works`` sheds work instead: it is given a budget.
+        """
         with self._lock:
             number = len(self._stages)
             before = self._published.stages
@@ -99,8 +114,12 @@ class Loop:
             if groups is not None and (known.groups is None or known.groups.of != groups.of):
                 known = replace(known, census=None)  # of other groups
             chained = chained and number > 0
-            self._stages.append(replace(known, floor=floor, chained=chained, window=window, groups=groups))
-            self._publish(replace(self._published, stages=tuple(self._stages)))
+            known = replace(known, floor=floor, chained=chained, window=window, groups=groups, works=works)
+            self._stages.append(known)
+            self._published = replace(self._published, stages=tuple(self._stages))
+            if works:
+                self._begin_work()
+            self._publish(self._published)
             return number
 
     @property
@@ -133,6 +152,12 @@ class Loop:
             self._controller.retarget(target_delay_s)
             decision = self._controller.step(_nothing(self._last_end_s or 0.0, self._published))
             self._publish(replace(self._published, decision=decision))
+
+    def _begin_work(self) -> None:
+        """Ask for a budget before the first batch, so that even that one is safe."""
+        self._published = replace(self._published, unit_s=self._unit.unit_s)
+        decision = self._decision_after(_nothing(self._last_end_s or 0.0, self._published), batch=0)
+        self._published = replace(self._published, decision=decision)
 
     # What the listener tells
 
@@ -176,7 +201,11 @@ class Loop:
             return -1
 
     def _take(self, report: BatchReport) -> None:
-        report = replace(report, chained=tuple(stage.chained for stage in self._stages))
+        report = replace(
+            report,
+            chained=tuple(stage.chained for stage in self._stages),
+            working=tuple(stage.works for stage in self._stages),
+        )
         self._query = report.query
         warm = report.run == self._run
         self._run = report.run
@@ -184,11 +213,14 @@ class Loop:
             if stage.note:
                 self.note(f"batch {report.batch}: {stage.note}")
         kept = report.arrived if self._mode == "observe" else report.kept
+        work = report.work or WorkReport()
+        work_s = min(work.wall_s, report.busy_s)
         costs = self._costs.update(
-            arrived_rows=report.arrived, kept_rows=kept, busy_s=report.busy_s, warm=warm
+            arrived_rows=report.arrived, kept_rows=kept, busy_s=report.busy_s - work_s, warm=warm
         )
+        unit_s = self._unit.update(units=work.spent, work_s=work_s) if any(report.working) else None
         rate = self._rate(report)
-        sample = self._sample(report, kept, costs, rate)
+        sample = replace(self._sample(report, kept, costs, rate), unit_s=unit_s, work_s=work_s)
         decision = self._decision_after(sample, report.batch)
         told = self._told(report)
         self._look_for_trouble(report, sample, told)
@@ -199,6 +231,7 @@ class Loop:
                 seed=self._seed,
                 cost_s=sample.cost_s,
                 fixed_s=sample.fixed_s,
+                unit_s=unit_s,
                 rows_per_s=quick_to_rise(self._published.rows_per_s, rate),
                 cut_s=report.started_s,
                 stages=tuple(self._stages),
@@ -229,6 +262,9 @@ class Loop:
             self.note("rows arrive in the future: the clock behind the arrival column is ahead of this one")
         if report.arrived and report.arrived == sum(stage.arrival_missing for stage in report.stages):
             self.note("the arrival column is null in all rows, so delays are not measured")
+        chosen = getattr(self._controller, "kind", None)
+        if any(report.working) and self._published.decision.work_budget is None and chosen != "none":
+            self.note("this controller sets no work budget, so everything is compared")
         limit = None if told is None else told.limit_rows
         if limit is not None and sample.protected_rows > limit:
             self.note("more rows may never be dropped than fit into the target, so it is missed")
@@ -286,6 +322,7 @@ class Loop:
             "published": published.to_dict(),
             "controller": self._controller.snapshot(),
             "cost_model": self._costs.snapshot(),
+            "unit_cost": self._unit.snapshot(),
         }
         try:
             self._folder.write("latest.json", json.dumps(state, allow_nan=False))
@@ -298,7 +335,7 @@ class Loop:
             if text is None:
                 return Published(), Known()
             found = json.loads(text)
-            known = Known(found.get("controller"), found.get("cost_model"))
+            known = Known(found.get("controller"), found.get("cost_model"), found.get("unit_cost"))
             return Published.from_dict(found["published"]), known
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             self.note(f"what was learned before this start cannot be read and is learned anew: {error}")
@@ -319,6 +356,13 @@ class Loop:
         except SpillwayError as error:
             self.note(f"the cost of a row is learned anew: {error}")
             return CostModelConfig().build()
+
+    def _build_unit(self, state: dict[str, Any] | None) -> UnitCost:
+        try:
+            return UnitCostConfig().build(state)
+        except SpillwayError as error:
+            self.note(f"the cost of a unit of work is learned anew: {error}")
+            return UnitCostConfig().build()
 
     def _cold_start(self) -> None:
         """Publish a decision before the first batch, so that even that one is safe."""
@@ -369,4 +413,5 @@ def _nothing(at_s: float, published: Published) -> Sample:
         kept_rows=0,
         cost_s=published.cost_s,
         fixed_s=published.fixed_s,
+        unit_s=published.unit_s,
     )

@@ -17,6 +17,46 @@ Metrics = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkReport:
+    """What an operator with a budget did in a batch: units of work, rows, and how long it was at it.
+
+    ``demanded`` are the units that everything would have taken, ``spent`` those that were; ``wall_s`` is the time of
+    the work, divided by how many tasks were at it at once. ``pairs`` are its results.
+    """
+
+    demanded: float = 0.0
+    spent: float = 0.0
+    wall_s: float = 0.0
+    pairs: int = 0
+    late: int = 0
+    unmatched: int = 0
+    waiting: int = 0
+    dropped: int = 0
+    state_bytes: int = 0
+
+    @classmethod
+    def of(cls, metrics: Metrics) -> WorkReport | None:
+        """Read what an operator observed; None of a stage that has no budget, and of an empty batch."""
+        if metrics.get("demand") is None:
+            return None
+        began, ended = _number(metrics.get("began_s")), _number(metrics.get("ended_s"))
+        span_s = 0.0 if began is None or ended is None else ended - began
+        tasks_s = _number(metrics.get("task_s")) or 0.0
+        at_once = max(1.0, tasks_s / span_s) if span_s > 0.0 else 1.0
+        counts = ("late", "unmatched", "waiting", "dropped", "state_bytes")
+        return cls(
+            demanded=float(metrics["demand"]),
+            spent=float(metrics.get("spent") or 0.0),
+            wall_s=(_number(metrics.get("work_s")) or 0.0) / at_once,
+            pairs=int(metrics.get("pair_count") or 0),
+            **{name: int(metrics.get(name) or 0) for name in counts},
+        )
+
+    def __add__(self, other: WorkReport) -> WorkReport:
+        return WorkReport(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StageReport:
     """One shedding stage's counts in a batch."""
 
@@ -34,6 +74,7 @@ class StageReport:
     groups: tuple[tuple[int, int], ...] | None = None
     sample: tuple[tuple[int, float], ...] = ()
     times_s: tuple[float, ...] = ()
+    work: WorkReport | None = None
 
     @classmethod
     def of(cls, metrics: Metrics) -> StageReport:
@@ -54,6 +95,7 @@ class StageReport:
             groups=None if groups is None else tuple((int(item), int(n)) for item, n in map(_pair, groups)),
             sample=tuple((int(key), float(value)) for key, value in map(_pair, metrics.get("sample") or ())),
             times_s=tuple(float(value) for value in metrics.get("times") or ()),
+            work=WorkReport.of(metrics),
         )
 
 
@@ -70,6 +112,7 @@ class BatchReport:
     backlog_units: float | None
     stages: tuple[StageReport, ...]
     chained: tuple[bool, ...] = ()
+    working: tuple[bool, ...] = ()
 
     @property
     def ended_s(self) -> float:
@@ -79,17 +122,32 @@ class BatchReport:
     @property
     def arrived(self) -> int:
         """Rows that reached a stage, counted at the first of each chain."""
-        return sum(stage.arrived for number, stage in enumerate(self.stages) if not self._follows(number))
+        return sum(stage.arrived for number, stage in self._counted() if not self._follows(number))
 
     @property
     def kept(self) -> int:
         """Rows that were let through, counted at the last of each chain."""
-        return sum(stage.kept for number, stage in enumerate(self.stages) if not self._follows(number + 1))
+        return sum(stage.kept for number, stage in self._counted() if not self._follows(number + 1))
+
+    @property
+    def work(self) -> WorkReport | None:
+        """What all operators with a budget did together, None where there is none."""
+        found = [stage.work for stage in self.stages if stage.work is not None]
+        return sum(found, WorkReport()) if found else None
 
     @property
     def early_dropped(self) -> int:
         """Rows of which no window is open, counted where windows are shed."""
         return sum(stage.arrived - stage.passed for stage in self.stages if stage.passed is not None)
+
+    def _counted(self) -> list[tuple[int, StageReport]]:
+        """Return the stages whose rows count: those that shed rows, and an operator only if there are none."""
+        all_work = all(self.working) or not self.working
+        return [
+            (number, stage)
+            for number, stage in enumerate(self.stages)
+            if all_work or not (number < len(self.working) and self.working[number])
+        ]
 
     def _follows(self, number: int) -> bool:
         return 0 < number < len(self.chained) and self.chained[number]

@@ -35,6 +35,13 @@ class Status:
             return 1.0
         return self.last.kept_rows / self.last.arrived_rows
 
+    @property
+    def work_ratio(self) -> float:
+        """The share of the last batch's comparisons that were made."""
+        if self.last is None or self.last.work_demanded == 0:
+            return 1.0
+        return self.last.work_spent / self.last.work_demanded
+
     def __str__(self) -> str:
         lines = [f"Spillway {self.name!r} ({self.mode}), {'running' if self.running else 'no query running'}"]
         if self.last is not None:
@@ -46,6 +53,25 @@ class Status:
             )
             if self.mode == "observe":
                 lines.append(f"  enforcing would have dropped {last.would_drop_rows:,} of them")
+            if last.work_demanded:
+                lines.append(self._work(last))
         lines.append(f"  next: {self.reason}")
         lines += [f"  problem: {problem}" for problem in self.problems]
         return "\n".join(lines)
+
+    def _work(self, last: Entry) -> str:
+        spent = f"  compared {last.work_spent:,.0f} of {last.work_demanded:,.0f} ({self.work_ratio:.0%})"
+        left_out = [
+            f"{rows:,} {what}"
+            for rows, what in (
+                (last.late_rows, "late"),
+                (last.unmatched_rows, "without a value"),
+                (last.sampled_out_rows, "dropped at random"),
+            )
+            if rows
+        ]
+        rest = f"; left out: {', '.join(left_out)}" if left_out else ""
+        would = ""
+        if self.mode == "observe" and last.work_budget is not None and last.work_budget < last.work_demanded:
+            would = f"; enforcing would have compared {last.work_budget:,.0f}"
+        return f"{spent}, {last.pairs:,} pairs{would}{rest}"

@@ -22,6 +22,7 @@ from spillway.core.control.none import KeepAll, NoneConfig
 from spillway.core.control.period import PeriodChoice, choose_period
 from spillway.core.control.poles import Gains, PoleDesign
 from spillway.core.control.registry import CONFIGS, ControllerName, make
+from spillway.core.control.unit_cost import UnitCost, UnitCostConfig
 from spillway.core.control.values import Controller, Decision, Sample
 
 __all__ = [
@@ -54,6 +55,8 @@ __all__ = [
     "PipelinedDeadline",
     "PoleDesign",
     "Sample",
+    "UnitCost",
+    "UnitCostConfig",
     "capacity_rows_per_s",
     "choose_period",
     "compare_headrooms",

@@ -13,6 +13,14 @@ them to the exact size of each batch with :meth:`Decision.keep_ratio_for`, so th
 cut already. F, s and c come with the sample (:mod:`~spillway.core.control.estimate`); c is replaced by a
 cautious c' (:mod:`~spillway.core.control.learned_cost`).
 
+**Work.** Where operators have a budget, such as a join, rows are not all that takes time. With u the time of a unit
+of work, which comes with the sample (:mod:`~spillway.core.control.unit_cost`), W units fit beside k rows:
+
+    F + c k + u W <= share · y_d                    so W = (share · y_d - F) / u - (c/u) k
+
+The first term is ``work_budget``, c/u is ``row_work``; :meth:`Decision.work_budget_for` puts them together when k is
+known. Rows, if any are shed in front, get at most half of the room.
+
 **Bounds around it**, for what a model of three numbers cannot know:
 
 =================  ==========================================================================================
@@ -44,6 +52,7 @@ n, k    rows that arrived for a batch, rows kept
 F       time a batch takes whatever its size
 s, c    time a dropped row and a kept row take
 g       correction for model error, from 0.25 to 1
+u, W    time of a unit of work, units in a batch
 ======  ====================================================
 """
 
@@ -66,6 +75,7 @@ _RECENT_BATCHES = 30
 _COLD_ERROR = 20.0  # how many times dearer than the cold cost a row may well be
 _LEAST_ROOM = 0.2  # of the fixed time: rows get this much even if it leaves them less
 _LEAST_CORRECTION = 0.25
+_ROWS_BESIDE_WORK = 0.5  # of the room
 _OVERRUN, _MOST_OVERRUN = 1.5, 16.0
 _SHRINK, _LEAK = 0.85, 0.05
 
@@ -104,20 +114,30 @@ class BatchedDeadline(BaseController):
         t = (0.5 - (0.07 if config.margin is None else config.margin)) * y_d
         cold = config.cold_cost_s or 10e-6
         c, F, s = state.cautious_s(cold, _SPREADS), state.fixed_s, state.skip_s
-        if sample.busy_s is not None and k > 0.0 and (state.cost_s is None or sample.busy_s > _OVERRUN * t):
-            c = min(max(c, (sample.busy_s - F - s * max(n - k, 0.0)) / k), _MOST_OVERRUN * c)
+        u, w = sample.unit_s, sample.work_s
+        busy_s = None if sample.busy_s is None else max(sample.busy_s - w, 0.0)
+        if busy_s is not None and k > 0.0 and (state.cost_s is None or busy_s > _OVERRUN * t):
+            c = min(max(c, (busy_s - F - s * max(n - k, 0.0)) / k), _MOST_OVERRUN * c)
         room = max(t - F, _LEAST_ROOM * F)
-        self._correct(sample, fits=F + s * max(n - k, 0.0) + c * k <= 1.1 * t, rows=k)
-        by_model = room / c
+        self._correct(sample, fits=F + s * max(n - k, 0.0) + c * k + w <= 1.1 * t, rows=k)
+        by_model = room / c * (1.0 if u is None else _ROWS_BESIDE_WORK)
         by_growth = room / cold
         if state.cost_s is not None:
             by_growth = max(by_growth / _COLD_ERROR, config.growth * max(state.kept_rows, default=0.0))
         limit = min(max(state.correction * min(by_model, by_growth), 1.0), MOST_ROWS)
+        reason = self._reason(n, t, limit, slow_start=by_growth < by_model)
+        if not u:
+            return Decision(
+                queue_limit_rows=limit, skip_cost=min(s / c, 1.0), target_delay_s=y_d, reason=reason
+            )
+        budget = min(state.correction * room / u, MOST_ROWS)
         return Decision(
             queue_limit_rows=limit,
             skip_cost=min(s / c, 1.0),
             target_delay_s=y_d,
-            reason=self._reason(n, t, limit, slow_start=by_growth < by_model),
+            work_budget=budget,
+            row_work=min(c / u, MOST_ROWS),
+            reason=f"{reason}; a unit of work costs {duration(u)}, so {budget:,.0f} fit where there are no rows",
         )
 
     def _correct(self, sample: Sample, *, fits: bool, rows: float) -> None:

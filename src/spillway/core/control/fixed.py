@@ -1,4 +1,4 @@
-"""FIXED: always keep the same share, whatever happens."""
+"""FIXED: always keep the same share and spend the same work, whatever happens."""
 
 from __future__ import annotations
 
@@ -13,14 +13,28 @@ from spillway.core.control.values import Decision, Sample
 
 @dataclass(frozen=True, kw_only=True)
 class FixedConfig(ControllerConfig):
-    """``keep_ratio`` is the share of rows to keep, from 0 to 1."""
+    """``keep_ratio`` is the share of rows to keep, from 0 to 1; ``work_budget`` the units of work for each batch.
+
+    Where only a budget is given, all rows are kept.
+    """
 
     kind: ClassVar[str] = "fixed"
-    keep_ratio: float = 0.5
+    keep_ratio: float | None = None
+    work_budget: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_number("keep_ratio", self.keep_ratio, 0.0, 1.0)
+        if self.keep_ratio is not None:
+            require_number("keep_ratio", self.keep_ratio, 0.0, 1.0)
+        if self.work_budget is not None:
+            require_number("work_budget", self.work_budget, 0.0)
+
+    @property
+    def share(self) -> float:
+        """The share of rows to keep: half, if nothing at all is said."""
+        if self.keep_ratio is not None:
+            return self.keep_ratio
+        return 0.5 if self.work_budget is None else 1.0
 
     def build(self, state: Mapping[str, Any] | None = None) -> Fixed:
         """Return a controller, at its beginning or where a snapshot left off."""
@@ -35,10 +49,12 @@ class Fixed(BaseController):
 
     def step(self, sample: Sample) -> Decision:
         """Decide as ever; the sample only gives the rows wanted."""
-        keep = self.config.keep_ratio
+        keep, budget = self.config.share, self.config.work_budget
+        work = "" if budget is None else f", {budget:,.0f} units of work are spent on a batch"
         return Decision(
             keep_ratio=keep,
             admit_rows=keep * sample.arrived_rows,
+            work_budget=budget,
             target_delay_s=self.state.target_delay_s,
-            reason=f"a fixed share of {keep:.3g} is kept",
+            reason=f"a fixed share of {keep:.3g} is kept{work}",
         )

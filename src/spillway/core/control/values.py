@@ -72,6 +72,8 @@ class Sample(_Json):
     delay_s           mean delay of rows that left, from arrival to result; None where it was not measured
     worst_delay_s     the longest of those delays
     protected_rows    rows that were kept because they must never be dropped
+    unit_s            estimated time per unit of work (u); None where no operator has a budget
+    work_s            of ``busy_s``, what went into units of work
     ================= ====================================================================================
     """
 
@@ -88,16 +90,19 @@ class Sample(_Json):
     delay_s: float | None = None
     worst_delay_s: float | None = None
     protected_rows: float = 0.0
+    unit_s: float | None = None
+    work_s: float = 0.0
 
     def __post_init__(self) -> None:
         _check(self, "at_s", -math.inf, math.inf)
         for name in ("period_s", "arrived_rows", "kept_rows", "backlog_rows", "fixed_s", "skip_s"):
             _check(self, name, 0.0, math.inf)
-        for name in ("cost_s", "busy_s", "finished_rows"):
+        for name in ("cost_s", "busy_s", "finished_rows", "unit_s"):
             _check(self, name, 0.0, math.inf, optional=True)
         for name in ("delay_s", "worst_delay_s"):  # below zero where the clocks of two machines disagree
             _check(self, name, -math.inf, math.inf, optional=True)
-        _check(self, "protected_rows", 0.0, math.inf)
+        for name in ("protected_rows", "work_s"):
+            _check(self, name, 0.0, math.inf)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +116,8 @@ class Decision(_Json):
     queue_limit_rows  rows that may be outstanding at once, or in one batch; None: no bound, only the rate
     skip_cost         what a dropped row costs, as a share of a kept one; a batch engine takes it off the limit
     admit_rows        rows wanted in the next period (v · T); below 0: that many should leave the queue
-    work_budget       work units (comparisons, probes) a stateful operator may spend; None: no bound
+    work_budget       work units (comparisons, probes) stateful operators may spend in a batch; None: no bound
+    row_work          what a row of the batch takes off the budget, in units
     target_delay_s    the target this was decided for
     salt              goes into the hash that picks the rows
     reason            why, in words
@@ -123,6 +129,7 @@ class Decision(_Json):
     skip_cost: float = 0.0
     admit_rows: float | None = None
     work_budget: float | None = None
+    row_work: float = 0.0
     target_delay_s: float | None = None
     salt: int = 0
     reason: str = "nothing measured yet"
@@ -133,6 +140,7 @@ class Decision(_Json):
         _check(self, "skip_cost", 0.0, 1.0)
         _check(self, "admit_rows", -math.inf, math.inf, optional=True)
         _check(self, "work_budget", 0.0, math.inf, optional=True)
+        _check(self, "row_work", 0.0, math.inf)
 
     def keep_ratio_for(self, rows: float) -> float:
         """Return the share to keep of a batch whose size is known: the rate and the limit together.
@@ -153,6 +161,21 @@ class Decision(_Json):
         share = limit / rows
         left = (share - self.skip_cost) / (1.0 - self.skip_cost) if self.skip_cost < 1.0 else 0.0
         return min(self.keep_ratio, max(left, 0.1 * share))
+
+    def work_budget_for(self, rows: float) -> float | None:
+        """Return the units that are left for work beside the rows of a batch, None for no bound.
+
+        However many rows there are, a tenth of the budget is left: a join that compares nothing would never learn
+        where matches are.
+
+        >>> Decision(work_budget=1e6, row_work=10.0).work_budget_for(40_000)
+        600000.0
+        >>> Decision(work_budget=1e6, row_work=10.0).work_budget_for(1e9)
+        100000.0
+        """
+        if self.work_budget is None:
+            return None
+        return max(self.work_budget - self.row_work * rows, 0.1 * self.work_budget)
 
 
 @runtime_checkable
