@@ -155,13 +155,12 @@ def test_no_grid_of_fractions_is_worth_more() -> None:
 def test_utilities_are_learned_and_lean_on_no_influence_before() -> None:
     worth = Worth(Utility("kind", {"a": 4.0, "b": 1.0}), memory=0.5, most=2)
     density, mean = np.array([[0.05, 0.15], [0.2, 0.2]]), np.array([0.1, 0.2])
-    none, compared = np.empty(0, np.int64), np.zeros((2, 3, 2), np.int64)
-    worth.tally(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), compared, (none, none, none))
+    worth.seen[:, :2] += 1
     assert worth.estimate(density, mean)[:, :2] == pytest.approx(np.array([[0.4, 0.25], [0.8, 0.5]]))
     # type b met only the better basic window of window 0, and matched twice as often as others there, with b's
-    compared[0, 1, 1] = 1_000_000
-    b = np.ones(300_000, np.int64)
-    worth.tally(none, none, compared, (0 * b, b, b))
+    worth.compared[0, 1, 1] += 1_000_000
+    worth.matched[0, 1] += 300_000
+    worth.gained[0, 1] += 300_000 * worth.table[1, 1]
     assert worth.estimate(density, mean)[0, 1] == pytest.approx(0.1 * 2 * 1, rel=0.01)
     assert worth.estimate(density, mean)[0, 0] == pytest.approx(0.4)
 
@@ -184,14 +183,50 @@ def test_utilities_are_checked(change: dict[str, Any], message: str) -> None:
 def test_counts_become_an_order_and_fade() -> None:
     learned = Correlation(np.array([3, 2]), memory=0.5)
     compared = np.array([[100, 100, 0], [100, 0, 0]])
-    learned.tally(compared, np.array([[1, 2, 0], [1, 0, 0]]))
+    learned.compared += compared
+    learned.matched += np.array([[1, 2, 0], [1, 0, 0]])
     learned.step()
     assert learned.order.tolist() == [[1, 2, 0], [0, 1, 2]]
     assert learned.density[0].tolist() == [0.01, 0.02, 0.015], "what was never compared counts as average"
     assert learned.newer.tolist() == [[False, False, True], [True, True, True]]
-    learned.tally(10 * compared, np.array([[60, 0, 0], [0, 0, 0]]))
+    assert learned.mean.tolist() == [pytest.approx(0.015), 0.01]
+    learned.compared += 10 * compared
+    learned.matched[0, 0] += 60
     learned.step()
     assert learned.order[0].tolist()[0] == 0
+
+
+@pytest.mark.parametrize("slide", ["step", "smooth"])
+def test_comparisons_and_matches_are_counted_by_basic_window_and_type(slide: Any) -> None:
+    left, right = two_streams(rate=40, seconds=20, lag_s=3.5, seed=2, kinds="abb")
+    utility = Utility("kind", {"a": 4.0, "b": 1.0})
+    shedding = Shedding(basic_window_s=1, period_s=1e6, slide=slide, utility=utility)
+    config = JoinConfig(on=overlap("v", at_least=3), within_s=(6, 9), time="ts", shedding=shedding)
+    ticks = iter(range(10**6))
+    join = config.build(clock=lambda: float(next(ticks)))
+    pairs = join.process(left, right, fraction=0.3)
+    matched, by_type, gained = np.zeros((2, 10)), np.zeros((2, 3)), np.zeros((2, 3))
+    for row, partner in zip(pairs["left_row"].to_pylist(), pairs["right_row"].to_pylist(), strict=True):
+        at, other = round(left["ts"][row].as_py() * 1e6), round(right["ts"][partner].as_py() * 1e6)
+        kinds = left["kind"][row].as_py(), right["kind"][partner].as_py()
+        i = 0 if other >= at else 1  # the window in which the earlier one was met
+        age = max(at, other) // 10**6 - min(at, other) // 10**6
+        if slide == "smooth":
+            age = max(0, -(-abs(at - other) // 10**6) - 1)
+        matched[i, age] += 1
+        by_type[i, "ab".index(kinds[1 - i])] += 1
+        gained[i, "ab".index(kinds[1 - i])] += 4.0 if "a" in kinds else 1.0
+    learned, worth = join.selection.correlation, join.selection.worth
+    assert worth is not None
+    assert matched.sum() > 100
+    assert (learned.matched == matched[:, : learned.matched.shape[1]]).all()
+    assert (worth.matched == by_type).all()
+    assert worth.gained == pytest.approx(gained)
+    assert learned.compared.sum() == worth.compared.sum() == join.work.comparisons
+    assert (learned.compared == worth.compared.sum(axis=1)).all()
+    kinds_seen = [[side["kind"].to_pylist().count(kind) for kind in "abc"] for side in (left, right)]
+    assert worth.seen.tolist() == kinds_seen
+    assert join.work.adapting_s == 2.0, "choosing and learning, one tick each"
 
 
 @pytest.mark.parametrize("slide", ["step", "smooth"])
@@ -204,7 +239,7 @@ def test_a_known_shift_is_found(slide: Any, lag_s: float) -> None:
     join.process(left, right, fraction=0.2)
     learned = join.selection.correlation
     assert learned.order[0, 0] in ((int(lag_s), int(lag_s) + 1) if slide == "step" else (int(lag_s),))
-    assert learned.mean()[0] > 3 * learned.mean()[1]
+    assert learned.mean[0] > 3 * learned.mean[1]
     assert join.selection.fractions[:, 0].tolist() == [pytest.approx(0.4, abs=0.02), 0.0]
 
 

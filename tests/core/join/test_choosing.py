@@ -57,8 +57,8 @@ def test_the_best_basic_windows_are_taken_as_far_as_they_go(
     order = np.array([[*data.draw(st.permutations(range(int(c)))), *range(int(c), n)] for c in chooser.count])
     newer = np.array([data.draw(st.lists(st.booleans(), min_size=n, max_size=n)) for _ in range(2)])
     full = np.array(data.draw(st.lists(st.booleans(), min_size=len(coming), max_size=len(coming))), np.bool_)
-    zeros = np.zeros(len(coming), np.int64)
-    ranges = chooser.choose(stores, coming, zeros, full, np.full((2, 1), share), order, newer, count_all=True)
+    ranges = chooser.choose(stores, coming, full, np.full((2, 1), share), order, newer, count_all=True)
+    begins, ends, taken, parts = ranges.columns
     carry, met = [0.0, 0.0], np.zeros((2, n), np.int64)
     for k in range(len(coming)):
         i = 1 - coming.side[k]
@@ -84,8 +84,9 @@ def test_the_best_basic_windows_are_taken_as_far_as_they_go(
             )
             expected |= set(kept)
             met[i, j] += len(kept)
-        parts = ranges.parts[ranges.ends[k - 1] if k else 0 : ranges.ends[k]]
-        assert [row for low, high in parts for row in range(low, high)] == sorted(expected)
+        found = [row for low, high in parts[begins[k] : ends[k]] for row in range(low, high)]
+        assert found == sorted(expected)
+        assert taken[k] == len(found)
     assert (chooser.met[:, 0] == met).all()
 
 

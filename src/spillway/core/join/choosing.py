@@ -36,7 +36,7 @@ a       rows that may still be compared with
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -67,17 +67,33 @@ def age(time: int, other: int, length: int, smooth: bool) -> Any:
 
 
 @inlined
-def _begin(edges: Any, i: int, j: int, since: int, low: int, high: int, times: Any, firsts: Any) -> Any:
-    """Move the boundary at which basic window j begins up to where it is now, and return its row number."""
-    at = max(edges[i, j], low)
-    if i == 0:
-        while at < high and times[0][at - firsts[0]] < since:
-            at += 1
-    else:
-        while at < high and times[1][at - firsts[1]] < since:
-            at += 1
-    edges[i, j] = at
-    return at
+def _seek(times: Any, first: int, at: int, high: int, since: int) -> Any:
+    """Return the first row from ``at`` on, below ``high``, that is not older than ``since``.
+
+    Mostly it is one of the next few. They are counted without a jump, which no processor could foresee.
+    """
+    if high - at > 3:
+        at += times[at - first] < since
+        at += times[at - first] < since
+        at += times[at - first] < since
+        if times[at - first] >= since:
+            return at
+    low = at
+    while low < high:
+        middle = (low + high) >> 1
+        if times[middle - first] < since:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def _within(start: int, stop: int, most: int, newer: bool) -> Any:
+    """Return so many rows of a range at most, the newer or the older ones."""
+    if newer:
+        return max(start, stop - most), stop
+    return start, min(stop, start + most)
 
 
 @inlined
@@ -88,49 +104,6 @@ def _file(parts: Any, began: int, written: int, start: int, stop: int) -> None:
         parts[at, 0], parts[at, 1] = parts[at - 1, 0], parts[at - 1, 1]
         at -= 1
     parts[at, 0], parts[at, 1] = start, stop
-
-
-@kernel
-def _choose(
-    meetings: Any, types: Any, full: Any, times: Any, firsts: Any, fraction: Any, carry: Any, order: Any,
-    newer: Any, count: Any, edges: Any, length: int, smooth: bool, count_all: bool, met: Any, ends: Any,
-    parts: Any, since: int, written: int,
-) -> tuple[int, int]:  # fmt: skip
-    side, time, low, high = meetings
-    most = max(count[0], count[1])
-    for k in range(since, len(side)):
-        if written + most > len(parts):
-            return k, written
-        began, size, i = written, high[k] - low[k], 1 - side[k]
-        newest = time[k] - length if smooth else time[k] // length * length  # where basic window 0 begins
-        share = 1.0 if full[k] else fraction[i, types[k]]
-        whole = share * size + (carry[i] if share < 1.0 else 0.0)
-        a = min(size, np.int64(math.floor(whole + 1e-9)))
-        if share < 1.0:
-            carry[i] = whole - a
-        for rank in range(count[i]):
-            if a <= 0:
-                break
-            j = rank if share >= 1.0 else order[i, rank]
-            start = stop = high[k]
-            if j > 0:
-                stop = _begin(edges, i, j - 1, newest - (j - 1) * length, low[k], high[k], times, firsts)
-            if j == count[i] - 1:
-                start = low[k]
-            else:
-                start = _begin(edges, i, j, newest - j * length, low[k], stop, times, firsts)
-            if stop - start > a and newer[i, j]:
-                start = stop - a
-            elif stop - start > a:
-                stop = start + a
-            if stop > start:
-                a -= stop - start
-                met[i, types[k], j] += (stop - start) * (count_all or share >= 1.0)
-                _file(parts, began, written, start, stop)
-                written += 1
-        written = _joined(parts, began, written)
-        ends[k] = written
-    return len(side), written
 
 
 @inlined
@@ -146,16 +119,64 @@ def _joined(parts: Any, began: int, written: int) -> int:
     return kept + 1 if written > began else began
 
 
+@kernel
+def _choose(
+    i: int, meetings: Any, types: Any, own_first: int, times: Any, first: int, full: Any, fraction: Any,
+    carry: Any, order: Any, newer: Any, count: Any, edges: Any, length: int, smooth: bool, count_all: bool,
+    met: Any, begins: Any, ends: Any, taken: Any, parts: Any, since: int, written: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Choose for the rows that meet window i; stop where there is no room for the parts of one more."""
+    side, row, time, low, high = meetings
+    n = count[i]
+    for k in range(since, len(side)):
+        if side[k] == i:
+            continue
+        if written + n > len(parts):
+            return k, written
+        size, kind = high[k] - low[k], types[row[k] - own_first]
+        share = 1.0 if full[k] else fraction[i, kind]
+        a = size
+        if share < 1.0:
+            whole = share * size + carry[i]
+            a = min(size, np.int64(math.floor(whole + 1e-9)))
+            carry[i] = whole - a
+        begins[k], ends[k], taken[k] = written, written, a
+        if a == 0:
+            continue
+        newest = time[k] - length if smooth else time[k] // length * length  # where basic window 0 begins
+        for rank in range(n):
+            j = rank if share >= 1.0 else order[i, rank]
+            start, stop = low[k], high[k]
+            if j > 0:
+                at = max(edges[i, j - 1], low[k])
+                stop = _seek(times, first, at, high[k], newest - (j - 1) * length)
+                edges[i, j - 1] = stop
+            if j < n - 1:
+                start = _seek(times, first, max(edges[i, j], low[k]), stop, newest - j * length)
+                edges[i, j] = start
+            start, stop = _within(start, stop, a, newer[i, j])
+            if stop > start:
+                a -= stop - start
+                if count_all or share >= 1.0:
+                    met[i, kind, j] += stop - start
+                _file(parts, begins[k], written, start, stop)
+                written += 1
+            if a == 0:
+                break
+        written = _joined(parts, begins[k], written)
+        ends[k] = written
+    return len(side), written
+
+
 class Ranges:
-    """What each row is compared with: row k with ``parts[ends[k - 1]:ends[k]]``, ranges of rows, oldest first."""
+    """What each row is compared with: row k with ``parts[begins[k]:ends[k]]``, ranges of rows, oldest first.
 
-    def __init__(self, ends: Ints, parts: Ints) -> None:
-        self.ends, self.parts = ends, parts
+    ``taken`` is how many rows these are, and ``comparisons`` their sum.
+    """
 
-    @property
-    def comparisons(self) -> int:
-        """How many pairs that is."""
-        return int((self.parts[:, 1] - self.parts[:, 0]).sum())
+    def __init__(self, begins: Ints, ends: Ints, taken: Ints, parts: Ints) -> None:
+        self.taken, self.comparisons = taken, int(taken.sum())
+        self.columns = begins, ends, taken, parts  # as compiled code reads them
 
 
 class Chooser:
@@ -167,15 +188,20 @@ class Chooser:
     def __init__(self, windows: tuple[int, int], length: int, slide: Slide, types: int = 1) -> None:
         self.length, self.smooth = length, slide == "smooth"
         self.count = np.array([basic_windows(window, length, slide) for window in windows])
-        self.edges = np.zeros((2, self.count.max()), np.int64)
+        self.most = int(self.count.max())
+        self.edges = np.zeros((2, self.most), np.int64)
         self.carry = np.zeros(2)
-        self.met = np.zeros((2, types, self.count.max()), np.int64)
+        self.met = np.zeros((2, types, self.most), np.int64)
+
+    @property
+    def carried(self) -> float:
+        """Comparisons that were left over, both windows together."""
+        return float(self.carry[0] + self.carry[1])
 
     def choose(
         self,
         stores: tuple[Store, Store],
         meetings: Meetings,
-        types: Ints,
         full: Any,
         fraction: Floats,
         order: Ints,
@@ -187,19 +213,27 @@ class Chooser:
 
         ``count_all`` counts selective comparisons too, not only those of rows that meet a whole window.
         """
-        ends = np.empty(len(meetings), np.int64)
-        parts = np.empty((2 * len(meetings) + 2 * self.count.max(), 2), np.int64)
-        done = written = 0
-        left, right = stores
-        fixed: tuple[Any, ...] = (
-            (meetings.side, meetings.time, meetings.low, meetings.high),
-            *(types, full, (left.times, right.times), (left.first, right.first)),
-            *(fraction, self.carry, order, newer, self.count, self.edges, self.length, self.smooth),
-            *(count_all, self.met, ends),
-        )
-        choose: Any = _choose
-        while True:
-            done, written = choose(*fixed, parts, done, written)
-            if done == len(meetings):
-                return Ranges(ends, parts[:written])
-            parts = np.concatenate([parts, np.empty_like(parts)])
+        rows, choose = len(meetings), cast(Any, _choose)
+        begins, ends, taken = np.empty((3, rows), np.int64)
+        parts, written = np.empty((2 * rows + 2 * self.most, 2), np.int64), 0
+        for i, (window, own) in enumerate((stores, stores[::-1])):
+            fixed = (
+                *(
+                    i,
+                    meetings.columns,
+                    own.types,
+                    own.first,
+                    window.times,
+                    window.first,
+                    full,
+                    fraction,
+                    self.carry,
+                ),
+                *(order, newer, self.count, self.edges, self.length, self.smooth, count_all, self.met),
+                *(begins, ends, taken),
+            )
+            done, written = choose(*fixed, parts, 0, written)
+            while done < rows:
+                parts = np.concatenate([parts, np.empty_like(parts)])
+                done, written = choose(*fixed, parts, done, written)
+        return Ranges(begins, ends, taken, parts)

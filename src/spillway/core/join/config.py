@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
@@ -80,11 +81,14 @@ class JoinConfig:
         seconds = shedding_of(self.shedding).length_s((w[0] / MICROSECONDS, w[1] / MICROSECONDS))
         return max(1, round(seconds * MICROSECONDS))
 
-    def build(self, state: bytes | None = None) -> Join:
-        """Return the join at its beginning, or as it was when a snapshot was made."""
+    def build(self, state: bytes | None = None, *, clock: Callable[[], float] | None = None) -> Join:
+        """Return the join at its beginning, or as it was when a snapshot was made.
+
+        A ``clock`` in seconds, such as ``time.perf_counter``, only tells ``work`` how long adaptation takes.
+        """
         from spillway.core.join.operator import Join  # noqa: PLC0415
 
-        return Join(self, state)
+        return Join(self, state) if clock is None else Join(self, state, clock)
 
 
 def pair(field: str, given: T | tuple[T, T]) -> tuple[T, T]:

@@ -37,23 +37,61 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spillway.core.join.choosing import age
+from spillway.core.join.choosing import Chooser, age
+from spillway.core.join.matches import Matches
+from spillway.core.join.sliding import Meetings
+from spillway.core.join.store import Store
 from spillway.core.join.values import Floats, Ints
 from spillway.core.kernel import kernel
 
 
 @kernel
-def matches_by_age(
-    keys: Any, partners: Any, counts: Any, side: Any, time: Any, times: Any, firsts: Any, length: Any,
-    smooth: Any, found: Any,
+def _tally(
+    keys: Any, partners: Any, full: Any, all_count: bool, side: Any, time: Any, times: Any, other_times: Any,
+    first: int, other_first: int, length: int, smooth: bool, met: Any, compared: Any, matched: Any,
 ) -> None:  # fmt: skip
-    """Count matches by window and basic window; only those of rows that count."""
+    """Count comparisons and matches by window and basic window; only matches of rows that count."""
+    for i in range(len(compared)):
+        for z in range(met.shape[1]):
+            for j in range(met.shape[2]):
+                compared[i, j] += met[i, z, j]
     for m in range(len(keys)):
         k = keys[m]
-        if counts[k]:
+        if all_count or full[k]:
             i = 1 - side[k]
-            other = times[0][partners[m] - firsts[0]] if i == 0 else times[1][partners[m] - firsts[1]]
-            found[i, age(time[k], other, length, smooth)] += 1
+            other = times[partners[m] - first] if i == 0 else other_times[partners[m] - other_first]
+            matched[i, age(time[k], other, length, smooth)] += 1
+
+
+@kernel
+def _estimate(
+    matched: Any, compared: Any, old_matched: Any, old_compared: Any, memory: float, count: Any, density: Any,
+    order: Any, newer: Any, mean: Any,
+) -> None:  # fmt: skip
+    """Turn counts into estimates, and sort the basic windows by them; new counts become old ones."""
+    for i in range(2):
+        n, all_matched, all_compared = count[i], 0.0, 0.0
+        for j in range(n):
+            old_matched[i, j] = memory * old_matched[i, j] + matched[i, j]
+            old_compared[i, j] = memory * old_compared[i, j] + compared[i, j]
+            matched[i, j] = compared[i, j] = 0.0
+            all_matched += old_matched[i, j]
+            all_compared += old_compared[i, j]
+        o, total = density[i], 0.0
+        for j in range(n):
+            if old_compared[i, j] > 0.0:
+                o[j] = old_matched[i, j] / old_compared[i, j]
+            else:
+                o[j] = all_matched / all_compared if all_compared > 0.0 else 0.0
+            total += o[j]
+            at = j
+            while at > 0 and o[order[i, at - 1]] < o[j]:
+                order[i, at] = order[i, at - 1]
+                at -= 1
+            order[i, at] = j
+        for j in range(n):
+            newer[i, j] = o[max(0, j - 1)] >= o[min(n - 1, j + 1)]
+        mean[i] = total / n
 
 
 class Correlation:
@@ -67,36 +105,41 @@ class Correlation:
         self.density: Floats = np.zeros(shape)
         self.order: Ints = np.tile(np.arange(shape[1]), (2, 1))
         self.newer: npt.NDArray[np.bool_] = np.ones(shape, np.bool_)
+        self.mean: Floats = np.zeros(2)  # o_i, matches per comparison with a row anywhere in window i
 
-    def tally(self, compared: Ints, matched: Ints) -> None:
-        """Count comparisons and matches, both by window and basic window."""
-        self.compared += compared
-        self.matched += matched
+    def tally(
+        self, stores: tuple[Store, Store], meetings: Meetings, matches: Matches, chooser: Chooser, full: Any,
+        *, all_count: bool,
+    ) -> None:  # fmt: skip
+        """Count the comparisons that a chooser has noted, and the matches of rows: all, or those of full ones."""
+        left, right = stores
+        keys, partners, _ = matches.found
+        _tally(
+            *(keys, partners, full, all_count, meetings.side, meetings.time, left.times, right.times),
+            *(
+                left.first,
+                right.first,
+                chooser.length,
+                chooser.smooth,
+                chooser.met,
+                self.compared,
+                self.matched,
+            ),
+        )
 
     def step(self) -> None:
         """Turn the counts into estimates and sort the basic windows."""
-        self._old_matched = self.memory * self._old_matched + self.matched
-        self._old_compared = self.memory * self._old_compared + self.compared
-        self.matched, self.compared = np.zeros_like(self.matched), np.zeros_like(self.compared)
-        for i, n in enumerate(self.count):
-            matched, compared = self._old_matched[i, :n], self._old_compared[i, :n]
-            average = matched.sum() / compared.sum() if compared.any() else 0.0
-            o = np.where(compared > 0, matched / np.maximum(compared, 1e-300), average)
-            self.density[i, :n] = o
-            self.order[i, :n] = np.argsort(-o, kind="stable")
-            before, after = np.concatenate([o[:1], o[:-1]]), np.concatenate([o[1:], o[-1:]])
-            self.newer[i, :n] = before >= after
-
-    def mean(self) -> Floats:
-        """Return o_i, the matches per comparison with a row anywhere in window i."""
-        return np.array([self.density[i, :n].mean() for i, n in enumerate(self.count)])
+        _estimate(
+            *(self.matched, self.compared, self._old_matched, self._old_compared, self.memory, self.count),
+            *(self.density, self.order, self.newer, self.mean),
+        )
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as arrays."""
         return {
             "matched": self.matched, "compared": self.compared, "old_matched": self._old_matched,
             "old_compared": self._old_compared, "density": self.density, "order": self.order,
-            "newer": self.newer.astype(np.int64),
+            "newer": self.newer.astype(np.int64), "mean": self.mean,
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -104,4 +147,5 @@ class Correlation:
         self.matched, self.compared = state["matched"].copy(), state["compared"].copy()
         self._old_matched, self._old_compared = state["old_matched"].copy(), state["old_compared"].copy()
         self.density, self.order = state["density"].copy(), state["order"].copy()
+        self.mean = state["mean"].copy()
         self.newer = state["newer"].astype(np.bool_)

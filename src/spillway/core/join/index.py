@@ -69,7 +69,7 @@ class Index:
         rows = meetings.side, meetings.row, meetings.low, meetings.high
         while True:
             done, matches.written = self.search(
-                *(rows, (ranges.ends, ranges.parts), left.view(), right.view(), (left.times, right.times)),
+                *(rows, ranges.columns, left.view(), right.view(), (left.times, right.times)),
                 *(matching.rules, matching.at_least, self._length, by_window, tuple(self._tables)),
                 *(self._used, self._listed, self._scratch, matches.found, done, matches.written, work),
             )

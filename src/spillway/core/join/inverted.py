@@ -31,7 +31,7 @@ import numpy as np
 
 from spillway.core.join.index import Index
 from spillway.core.join.predicates import PRODUCT, WITHIN_ARRIVING, WITHIN_STORED
-from spillway.core.join.scan import judge, rows_in
+from spillway.core.join.scan import judge
 from spillway.core.join.table import WHOLE, place, remove
 from spillway.core.join.values import EMPTY, sort_items
 from spillway.core.kernel import kernel
@@ -199,7 +199,7 @@ def _search(
     work: Any,
 ) -> Any:  # fmt: skip
     side, row, low, high = meetings
-    ends, parts = ranges
+    begins, ends, taken, parts = ranges
     common, sums, met = scratch
     nodes, query = np.empty(16, np.int64), np.empty(16)
     for k in range(since, len(side)):
@@ -209,8 +209,7 @@ def _search(
         own_times, other_times = (times[0], times[1]) if s == 0 else (times[1], times[0])
         sizes, starts, items, weights, _, _, first, first_item = own
         at = row[k] - first
-        began = ends[k - 1] if k else 0
-        total = rows_in(parts, began, ends[k])
+        began, total = begins[k], taken[k]
         if (
             written + total > len(found[0])
             or used[s] + 2 * (starts[at + 1] - starts[at]) > len(own_table) // 2

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from spillway.core.join.choosing import Ranges
 from spillway.core.join.predicates import Predicate
 from spillway.core.join.sliding import Meetings
+from spillway.core.join.store import Store
 from spillway.core.join.values import Floats, Ints
+from spillway.core.kernel import kernel
 
 _LEAST = 1024
 
@@ -44,8 +47,7 @@ class Matches:
     """Matches as three columns: ``keys`` number the rows processed, ``partners`` are stored rows, and ``scores``."""
 
     def __init__(self, meetings: Meetings, ranges: Ranges) -> None:
-        lengths = np.concatenate([np.zeros(1, np.int64), np.cumsum(ranges.parts[:, 1] - ranges.parts[:, 0])])
-        self._most = np.diff(lengths[ranges.ends], prepend=0)  # what each row can match
+        self._most = ranges.taken  # what each row can match
         room = max(_LEAST, len(meetings), int(self._most.max(initial=0)))
         self.found: tuple[Ints, Ints, Floats] = (
             np.empty(room, np.int64),
@@ -53,7 +55,7 @@ class Matches:
             np.empty(room),
         )
         self.written = 0
-        self.comparisons = self.lookups = self.postings = 0
+        self.lookups = self.postings = 0
 
     def make_room(self, row: int) -> None:
         """Make twice the room, if it might not do for one more row."""
@@ -66,14 +68,36 @@ class Matches:
             np.concatenate([scores, np.empty_like(scores)]),
         )
 
-    def done(self, *, comparisons: int = 0, lookups: int = 0, postings: int = 0) -> Matches:
+    def done(self, *, lookups: int = 0, postings: int = 0) -> Matches:
         """Cut off the room that was not needed, and say what it took."""
         keys, partners, scores = self.found
         self.found = keys[: self.written], partners[: self.written], scores[: self.written]
-        self.comparisons, self.lookups, self.postings = comparisons, lookups, postings
+        self.lookups, self.postings = lookups, postings
         return self
 
     def none(self) -> Matches:
         """Return no matches, for no work."""
         self.written = 0
         return self.done()
+
+
+@kernel
+def _numbered(
+    keys: Any, partners: Any, side: Any, row: Any, numbers: Any, other_numbers: Any, first: int, other_first: int,
+    left: Any, right: Any,
+) -> None:  # fmt: skip
+    for m in range(len(keys)):
+        own, partner = row[keys[m]], partners[m]
+        if side[keys[m]] == 0:
+            left[m], right[m] = numbers[own - first], other_numbers[partner - other_first]
+        else:
+            left[m], right[m] = numbers[partner - first], other_numbers[own - other_first]
+
+
+def numbered(stores: tuple[Store, Store], meetings: Meetings, matches: Matches) -> tuple[Ints, Ints]:
+    """Return the left and the right row of each match, as the rows were numbered when they came."""
+    keys, partners, _ = matches.found
+    left, right = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+    numbers = stores[0].numbers, stores[1].numbers, stores[0].first, stores[1].first
+    _numbered(keys, partners, meetings.side, meetings.row, *numbers, left, right)
+    return left, right

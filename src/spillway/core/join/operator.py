@@ -22,9 +22,8 @@ like the one that made it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import asdict
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,15 +33,15 @@ from spillway.core.control.checks import require_number
 from spillway.core.join.config import JoinConfig
 from spillway.core.join.draws import DROP, drawn
 from spillway.core.join.finders import Finder, finder_of
-from spillway.core.join.matches import Matches, Matching, matching_of
+from spillway.core.join.matches import Matches, Matching, matching_of, numbered
 from spillway.core.join.random_drop import encounters, keep_ratio
 from spillway.core.join.reading import SIDES, Reader
-from spillway.core.join.selection import Selection, column, gather
+from spillway.core.join.selection import Selection
 from spillway.core.join.shedding import shedding_of
 from spillway.core.join.sliding import Meetings, meetings
 from spillway.core.join.snapshot import from_bytes, to_bytes
 from spillway.core.join.store import Store
-from spillway.core.join.values import MICROSECONDS, Ints, Rows, Shape
+from spillway.core.join.values import MICROSECONDS, Rows, Shape
 from spillway.core.join.waiting import Waiting, picked
 from spillway.core.join.work import Work, index_work
 from spillway.errors import SpillwayError, invalid
@@ -50,11 +49,19 @@ from spillway.errors import SpillwayError, invalid
 SCHEMA = pa.schema({"left_row": pa.int64(), "right_row": pa.int64(), "score": pa.float64()})
 
 
+Clock = Callable[[], float]
+
+
+def _no_clock() -> float:
+    return 0.0
+
+
 class Join:
     """Joins rows as they come."""
 
-    def __init__(self, config: JoinConfig, state: bytes | None = None) -> None:
+    def __init__(self, config: JoinConfig, state: bytes | None = None, clock: Clock = _no_clock) -> None:
         self.config = config
+        self.clock = clock
         self.shedding = shedding_of(config.shedding)
         self.reader = Reader(config, self.shedding.utility)
         self.selection = Selection(config)
@@ -151,35 +158,42 @@ class Join:
         if not len(coming):
             return SCHEMA.empty_table()
         self._now = int(coming.time[-1])
-        demand = np.concatenate([np.zeros(1), np.cumsum(coming.high - coming.low, dtype=np.float64)])
-        self.work.demand = int(demand[-1])
+        self.work.demand = coming.comparisons
         if fraction is None:
-            self.selection.chooser.carry[:] = 0.0
+            self.selection.chooser.carry.fill(0.0)
         matching, found = self._matching(), []
         whole = self.finder.indexed and matching.single
-        for low, high in self._pieces(coming.time):
-            piece = coming.part(low, high)
+        rest: Meetings | None = coming
+        while rest is not None:
+            began = self.clock()
+            to_come = rest.comparisons
+            piece, rest = rest.cut(self._enter_period(int(rest.time[0])))
             allowed = None
             if budget is not None and not self.shedding.drop_rows:
-                share = (demand[high] - demand[low]) / max(1.0, demand[-1] - demand[low])
-                left = budget - self.work.spent - float(self.selection.chooser.carry.sum())
-                allowed = max(0.0, left) * share / (self._per_comparison or 1.0)
-            ranges, full = self.selection.choose(self.stores, piece, allowed, fraction, whole=whole)
+                left = budget - self.work.spent - self.selection.chooser.carried
+                allowed = (
+                    max(0.0, left) * (piece.comparisons / max(1.0, to_come)) / (self._per_comparison or 1.0)
+                )
+            ranges, full = self.selection.choose(
+                self.stores, piece, budget=allowed, fraction=fraction, whole=whole
+            )
+            chosen = self.clock()
             matches = self.finder.find(self.stores, piece, ranges, matching)
             self._account(ranges.comparisons, matches)
+            compared = self.clock()
             self.selection.learn(self.stores, piece, full, matches)
+            self.work.adapting_s += (chosen - began) + (self.clock() - compared)
             found.append(self._pairs(piece, matches))
         return pa.concat_tables(found)
 
-    def _pieces(self, times: Ints) -> Iterator[tuple[int, int]]:
-        """Cut where a period T_c ends, and make the step before going on."""
-        period = times // max(1, round(self.shedding.period_s * MICROSECONDS))
-        cuts = [0, *(np.flatnonzero(np.diff(period)) + 1).tolist(), len(times)]
-        for low, high in pairwise(cuts):
-            if self._period is not None and self._period != period[low]:
-                self.selection.step()
-            self._period = int(period[low])
-            yield low, high
+    def _enter_period(self, time: int) -> int:
+        """Make the step if this is another period T_c than before, and return the time when it ends."""
+        length = max(1, round(self.shedding.period_s * MICROSECONDS))
+        period = time // length
+        if self._period is not None and self._period != period:
+            self.selection.step()
+        self._period = period
+        return (period + 1) * length
 
     def _matching(self) -> Matching:
         return matching_of(self.config.on, self.reader.single_sides)
@@ -195,12 +209,8 @@ class Join:
             self._per_comparison += 0.5 * (max(1e-9, spent / comparisons) - self._per_comparison)
 
     def _pairs(self, piece: Meetings, matches: Matches) -> pa.Table:
-        keys, partners, scores = matches.found
-        by_left = piece.side[keys] == 0
-        own = column(self.stores, piece, "numbers")[keys]
-        other = gather(self.stores, 1 - piece.side[keys], partners, "numbers")
-        left, right = np.where(by_left, own, other), np.where(by_left, other, own)
-        return pa.table([pa.array(left), pa.array(right), pa.array(scores)], schema=SCHEMA)
+        left, right = numbered(self.stores, piece, matches)
+        return pa.table([pa.array(left), pa.array(right), pa.array(matches.found[2])], schema=SCHEMA)
 
     def _expire(self) -> None:
         if self._now is None:

@@ -27,15 +27,6 @@ BLOCK = 256
 
 
 @kernel
-def rows_in(parts: Any, began: int, end: int) -> int:
-    """Return how many rows these parts of a window hold."""
-    total = 0
-    for p in range(began, end):
-        total += parts[p, 1] - parts[p, 0]
-    return total
-
-
-@kernel
 def _merge(
     items: Any, weights: Any, low: int, high: int, others: Any, other_weights: Any, starts: Any, first_item: int,
     rows: Any, count: int, commons: Any, products: Any,
@@ -78,16 +69,15 @@ def _scan_single(
     meetings: Any, ranges: Any, left: Any, right: Any, found: Any, since: int, written: int
 ) -> Any:
     side, row = meetings
-    ends, parts = ranges
+    begins, ends, taken, parts = ranges
     keys, partners, scores = found
     for k in range(since, len(side)):
         own, other = (left, right) if side[k] == 0 else (right, left)
         items, others, shift = own[2], other[2], other[7]
-        began = ends[k - 1] if k else 0
-        if written + rows_in(parts, began, ends[k]) > len(keys):
+        if written + taken[k] > len(keys):
             return k, written
         item = items[row[k] - own[7]]
-        for p in range(began, ends[k]):
+        for p in range(begins[k], ends[k]):
             for first in range(parts[p, 0], parts[p, 1], BLOCK):
                 last = min(first + BLOCK, parts[p, 1])
                 hits = 0
@@ -147,7 +137,7 @@ def _scan(
     found: Any, since: int, written: int,
 ) -> Any:  # fmt: skip
     side, row = meetings
-    ends, parts = ranges
+    begins, ends, taken, parts = ranges
     keys, partners, scores = found
     counts, candidates = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64)
     commons, products = np.empty(BLOCK, np.int64), np.empty(BLOCK)
@@ -156,8 +146,7 @@ def _scan(
         own, other = (left, right) if side[k] == 0 else (right, left)
         sizes, starts, items, weights, words, _, own_first, own_first_item = own
         o_sizes, o_starts, o_items, o_weights, o_words, _, first, first_item = other
-        began = ends[k - 1] if k else 0
-        if written + rows_in(parts, began, ends[k]) > len(keys):
+        if written + taken[k] > len(keys):
             return k, written
         at = row[k] - own_first
         rule, size = rules[side[k]], sizes[at]
@@ -165,7 +154,7 @@ def _scan(
         hidden = size - _set_bits(words, at, query)
         counted = exact and rule != PRODUCT
         least = np.int64(at_least) if rule == AT_LEAST else (1 if rule == PRODUCT else size)
-        for p in range(began, ends[k]):
+        for p in range(begins[k], ends[k]):
             for begin in range(parts[p, 0], parts[p, 1], BLOCK):
                 base, length = begin - first, min(BLOCK, parts[p, 1] - begin)
                 _common_bits(query, o_words, base, length, counts)
@@ -197,7 +186,7 @@ def scan(
     signatures: Signatures,
 ) -> Matches:
     """Return the matches of rows within their ranges."""
-    sides, chosen = (meetings.side, meetings.row), (ranges.ends, ranges.parts)
+    sides, chosen = (meetings.side, meetings.row), ranges.columns
     views = stores[0].view(), stores[1].view()
     matches = Matches(meetings, ranges)
     if matching.single and not matching.possible_single:
@@ -213,4 +202,4 @@ def scan(
             )
         if done < len(meetings):
             matches.make_room(done)
-    return matches.done(comparisons=ranges.comparisons)
+    return matches.done()

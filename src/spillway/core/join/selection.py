@@ -21,13 +21,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.chance import mix
 from spillway.core.join.choosing import Chooser, Ranges
 from spillway.core.join.config import JoinConfig
-from spillway.core.join.correlation import Correlation, matches_by_age
+from spillway.core.join.correlation import Correlation
 from spillway.core.join.direction import directed
 from spillway.core.join.draws import PROBE, SAMPLE, drawn
 from spillway.core.join.matches import Matches
 from spillway.core.join.rate import fraction_for
+from spillway.core.join.sampling import sampled
 from spillway.core.join.shedding import shedding_of
 from spillway.core.join.sliding import Meetings
 from spillway.core.join.store import Store
@@ -46,6 +48,7 @@ class Selection:
     def __init__(self, config: JoinConfig) -> None:
         self.shedding = shedding_of(config.shedding)
         self.salt = config.salt
+        self._salts = mix(config.salt, SAMPLE, 0), mix(config.salt, SAMPLE, 1)
         slide = self.shedding.slide if self.shedding.time_correlation else "smooth"
         utility = self.shedding.utility
         self.types = 1 if utility is None else utility.codes
@@ -53,70 +56,51 @@ class Selection:
         # Without basic windows only rows that meet the whole window tell what all of it yields.
         self.from_all = self.shedding.learn_from == "all" and self.shedding.time_correlation
         self.correlation = Correlation(self.chooser.count, self.shedding.memory)
-        most = int(self.chooser.count.max())
-        self.worth = None if utility is None else Worth(utility, self.shedding.memory, most)
+        self.worth = None if utility is None else Worth(utility, self.shedding.memory, self.chooser.most)
         self.fractions: Floats = np.ones((2, self.types))
 
     def choose(
         self,
         stores: Stores,
         meetings: Meetings,
+        *,
         budget: float | None,
         fraction: float | None,
-        *,
         whole: bool,
     ) -> tuple[Ranges, Flags]:
         """Return what rows are compared with, for a budget of comparisons or for a fraction, and which are full.
 
         With ``whole`` rows meet whole windows or nothing.
         """
-        size = meetings.high - meetings.low
-        types = column(stores, meetings, "types")
-        D = float(size.sum())
+        D, r = float(meetings.comparisons), fraction
         sample = self.shedding.sample if self.shedding.learns and not whole else 0.0
-        r = fraction
         if r is None:
             r = 1.0 if budget is None else fraction_for(budget, D, sample)
         if r >= 1.0 or self.shedding.drop_rows:
             full = np.ones(len(meetings), np.bool_)
             self.fractions = np.ones((2, self.types))
         else:
-            full = self._sampled(stores, meetings, size, r * sample, r * D / 2)
+            full, F, demand = sampled(
+                *(stores, meetings, r * sample), most=r * D / 2, salts=self._salts, types=self.types
+            )
             if budget is not None and fraction is None:
-                F = float(size[full].sum())
                 r = max(0.0, budget - F) / max(1.0, D - F)
-            place = (1 - meetings.side) * self.types + types
-            sizes = np.where(full, 0.0, size)
-            demand = np.asarray(np.bincount(place, sizes, 2 * self.types), np.float64).reshape(2, self.types)
             self.fractions = self._fractions(min(1.0, r), demand)
-        fractions = self.fractions
-        if whole and not full.all():
-            full, fractions = self._probing(stores, meetings, types), np.zeros_like(fractions)
+            if whole:
+                full = self._probing(stores, meetings)
+        fractions = np.zeros_like(self.fractions) if whole else self.fractions
         order, newer = self.correlation.order, self.correlation.newer
-        ranges = self.chooser.choose(
-            stores, meetings, types, full, fractions, order, newer, count_all=self.from_all
-        )
+        ranges = self.chooser.choose(stores, meetings, full, fractions, order, newer, count_all=self.from_all)
         return ranges, full
 
     def learn(self, stores: Stores, meetings: Meetings, full: Flags, matches: Matches) -> None:
         """Count what was compared and what matched."""
-        keys, partners, _ = matches.found
-        compared, self.chooser.met = self.chooser.met, np.zeros_like(self.chooser.met)
-        if not self.shedding.learns:
-            return
-        counts = np.ones(len(meetings), np.bool_) if self.from_all else full
-        matched = np.zeros_like(compared[:, 0])
-        matches_by_age(
-            *(keys, partners, counts, meetings.side, meetings.time),
-            *((stores[0].times, stores[1].times), (stores[0].first, stores[1].first)),
-            *(self.chooser.length, self.chooser.smooth, matched),
-        )
-        self.correlation.tally(compared.sum(axis=1), matched)
-        if self.worth is not None:
-            window, types = 1 - meetings.side, column(stores, meetings, "types")
-            keys, partners = keys[counts[keys]], partners[counts[keys]]
-            others = gather(stores, window[keys], partners, "types")
-            self.worth.tally(meetings.side, types, compared, (window[keys], types[keys], others))
+        if self.shedding.learns:
+            chooser, from_all = self.chooser, self.from_all
+            self.correlation.tally(stores, meetings, matches, chooser, full, all_count=from_all)
+            if self.worth is not None:
+                self.worth.tally(stores, meetings, matches, chooser, full, all_count=from_all)
+        self.chooser.met.fill(0)
 
     def step(self) -> None:
         """Renew the order of the basic windows."""
@@ -124,20 +108,10 @@ class Selection:
         if self.worth is not None:
             self.worth.step()
 
-    def _sampled(
-        self, stores: Stores, meetings: Meetings, size: Ints, probability: float, most: float
-    ) -> Flags:
-        numbers = column(stores, meetings, "numbers")
-        full = np.zeros(len(meetings), np.bool_)
-        for side in (0, 1):
-            own = meetings.side == side
-            full[own] = drawn(numbers[own], probability, salt=self.salt, purpose=SAMPLE, side=side)
-        full &= np.cumsum(np.where(full, size, 0)) <= most
-        return full
-
-    def _probing(self, stores: Stores, meetings: Meetings, types: Ints) -> Flags:
+    def _probing(self, stores: Stores, meetings: Meetings) -> Flags:
         """Return which rows probe a hash index, each with the probability of its window and type."""
-        numbers, probing = column(stores, meetings, "numbers"), np.zeros(len(meetings), np.bool_)
+        types, numbers = column(stores, meetings, "types"), column(stores, meetings, "numbers")
+        probing = np.zeros(len(meetings), np.bool_)
         for i, z in np.ndindex(*self.fractions.shape):
             those, p = (meetings.side == 1 - i) & (types == z), float(self.fractions[i, z])
             probing[those] = drawn(numbers[those], p, salt=self.salt, purpose=PROBE, side=1 - i)
@@ -149,9 +123,9 @@ class Selection:
         if self.worth is None:
             if not self.shedding.direction:
                 return np.full((2, 1), r)
-            D, o = demand.sum(axis=1).tolist(), learned.mean().tolist()
-            return np.array(directed(r, demand=D, density=o))[:, None]
-        worth = self.worth.estimate(learned.density, learned.mean())
+            r1, r2 = directed(r, demand=demand[:, 0].tolist(), density=learned.mean.tolist())
+            return np.array([[r1], [r2]])
+        worth = self.worth.estimate(learned.density, learned.mean)
         if self.shedding.direction:
             return filled(r, demand, worth, learned.density, learned.order, learned.count)
         found = np.zeros_like(demand)

@@ -27,51 +27,61 @@ from spillway.core.kernel import kernel
 
 @kernel
 def _meetings(
-    left: Any, right: Any, from_left: int, from_right: int, w_left: int, w_right: int, out: Any
-) -> None:
-    """Merge the new parts of two arrays of times; ``out`` has rows of (side, index, time, low, high)."""
+    left: Any, right: Any, from_left: int, from_right: int, w_left: int, w_right: int, head: int,
+    other_head: int, out: Any,
+) -> int:  # fmt: skip
+    """Merge the new parts of two arrays of times, which begin at the heads, into five columns."""
+    comparisons = 0
+    side, row, when, low, high = out[0], out[1], out[2], out[3], out[4]
     at_left, at_right, low_left, low_right = from_left, from_right, 0, 0
-    for k in range(len(out)):
+    for k in range(out.shape[1]):
         if at_right == len(right) or (at_left < len(left) and left[at_left] <= right[at_right]):
             time = left[at_left]
             while low_right < at_right and right[low_right] < time - w_right:
                 low_right += 1
-            out[k, 0], out[k, 1], out[k, 2], out[k, 3], out[k, 4] = 0, at_left, time, low_right, at_right
+            side[k], row[k], when[k] = 0, at_left + head, time
+            low[k], high[k] = low_right + other_head, at_right + other_head
             at_left += 1
         else:
             time = right[at_right]
             while low_left < at_left and left[low_left] < time - w_left:
                 low_left += 1
-            out[k, 0], out[k, 1], out[k, 2], out[k, 3], out[k, 4] = 1, at_right, time, low_left, at_left
+            side[k], row[k], when[k] = 1, at_right + other_head, time
+            low[k], high[k] = low_left + head, at_left + head
             at_right += 1
+        comparisons += high[k] - low[k]
+    return comparisons
 
 
 class Meetings:
-    """The rows to process, in order: ``side``, ``row``, ``time``, and the range ``low`` to ``high`` each meets."""
+    """The rows to process, in order: ``side``, ``row``, ``time``, and the range ``low`` to ``high`` each meets.
 
-    def __init__(self, side: Ints, row: Ints, time: Ints, low: Ints, high: Ints) -> None:
-        self.side, self.row, self.time, self.low, self.high = side, row, time, low, high
+    ``comparisons`` is how many they would make with all that they meet.
+    """
+
+    def __init__(self, columns: tuple[Ints, ...], comparisons: int) -> None:
+        self.columns, self.comparisons = columns, comparisons
+        self.side, self.row, self.time, self.low, self.high = columns
 
     def __len__(self) -> int:
         return len(self.side)
 
-    def part(self, low: int, high: int) -> Meetings:
-        """Return those of a range."""
-        at = slice(low, high)
-        return Meetings(self.side[at], self.row[at], self.time[at], self.low[at], self.high[at])
+    def cut(self, before: int) -> tuple[Meetings, Meetings | None]:
+        """Return those before a time and, if there are any, those from it on."""
+        if self.time[-1] < before:
+            return self, None
+        at = int(np.searchsorted(self.time, before))
+        comparisons = int((self.high[:at] - self.low[:at]).sum())
+        return (
+            Meetings(tuple(column[:at] for column in self.columns), comparisons),
+            Meetings(tuple(column[at:] for column in self.columns), self.comparisons - comparisons),
+        )
 
 
 def meetings(stores: tuple[Store, Store], new: tuple[int, int], w: tuple[int, int]) -> Meetings:
     """Return the last ``new`` rows of each side in the order of processing, with what they meet."""
-    out = np.empty((new[0] + new[1], 5), np.int64)
+    out = np.empty((5, new[0] + new[1]), np.int64)
     left, right = (store.times[store.live] for store in stores)
-    _meetings(left, right, len(left) - new[0], len(right) - new[1], w[0], w[1], out)
-    own = np.where(out[:, 0] == 0, stores[0].head, stores[1].head)
-    opposite = np.where(out[:, 0] == 0, stores[1].head, stores[0].head)
-    return Meetings(
-        out[:, 0].copy(),
-        out[:, 1] + own,
-        out[:, 2].copy(),
-        out[:, 3] + opposite,
-        out[:, 4] + opposite,
-    )
+    olds, heads = (len(left) - new[0], len(right) - new[1]), (stores[0].head, stores[1].head)
+    comparisons = _meetings(left, right, *olds, *w, *heads, out)
+    return Meetings(tuple(out), comparisons)

@@ -50,12 +50,17 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from spillway.core.control.checks import require_number
+from spillway.core.join.choosing import Chooser
+from spillway.core.join.matches import Matches
+from spillway.core.join.sliding import Meetings
+from spillway.core.join.store import Store
 from spillway.core.join.values import Floats, Ints
+from spillway.core.kernel import kernel
 from spillway.errors import invalid, unknown
 
 Function = Literal["max", "mean"]
@@ -128,6 +133,25 @@ def filled(r: float, demand: Floats, worth: Floats, density: Floats, order: Ints
     return np.minimum(1.0, fraction)
 
 
+@kernel
+def _tally(
+    keys: Any, partners: Any, full: Any, all_count: bool, side: Any, row: Any, types: Any, other_types: Any,
+    first: int, other_first: int, table: Any, seen: Any, matched: Any, gained: Any,
+) -> None:  # fmt: skip
+    for k in range(len(side)):
+        s = side[k]
+        seen[s, types[row[k] - first] if s == 0 else other_types[row[k] - other_first]] += 1
+    for m in range(len(keys)):
+        k = keys[m]
+        if all_count or full[k]:
+            if side[k] == 0:
+                i, own, other = 1, types[row[k] - first], other_types[partners[m] - other_first]
+            else:
+                i, own, other = 0, other_types[row[k] - other_first], types[partners[m] - first]
+            matched[i, own] += 1
+            gained[i, own] += table[own, other]
+
+
 class Worth:
     """Learns u_(i,z) from what was compared and what matched."""
 
@@ -137,15 +161,18 @@ class Worth:
         self.compared = np.zeros((2, types, most))
         self.matched, self.gained, self.seen = np.zeros((3, 2, types))
 
-    def tally(self, sides: Ints, types: Ints, compared: Ints, found: tuple[Ints, Ints, Ints]) -> None:
-        """Count rows by side and type, their comparisons, and matches by (window, own type, the other's type)."""
-        window, own, other = found
-        shape, size = self.matched.shape, self.matched.size
-        self.seen += np.bincount(sides * shape[1] + types, minlength=size).reshape(shape)
-        self.compared += compared
-        place = window * shape[1] + own
-        self.matched += np.bincount(place, minlength=size).reshape(shape)
-        self.gained += np.bincount(place, self.table[own, other], size).reshape(shape)
+    def tally(
+        self, stores: tuple[Store, Store], meetings: Meetings, matches: Matches, chooser: Chooser, full: Any,
+        *, all_count: bool,
+    ) -> None:  # fmt: skip
+        """Count rows by side and type, the comparisons a chooser has noted, and matches with what they are worth."""
+        left, right = stores
+        keys, partners, _ = matches.found
+        self.compared += chooser.met
+        _tally(
+            *(keys, partners, full, all_count, meetings.side, meetings.row, left.types, right.types),
+            *(left.first, right.first, self.table, self.seen, self.matched, self.gained),
+        )
 
     def step(self) -> None:
         """Let old counts weigh less."""

@@ -16,7 +16,8 @@ class Work:
 
     ``demand`` is how many comparisons joining everything would have taken, ``fraction`` the share of them that were
     made. ``lookups`` and ``postings`` are those of an index. ``late_rows`` and ``dropped_rows`` are left and right
-    ones together, ``spent`` is in units of the budget.
+    ones together, ``spent`` is in units of the budget. ``adapting_s`` is how long choosing and learning took, by the
+    clock that the join was built with.
     """
 
     rows: int = 0
@@ -28,6 +29,7 @@ class Work:
     postings: int = 0
     spent: int = 0
     pairs: int = 0
+    adapting_s: float = 0.0
 
     @property
     def fraction(self) -> float:
