@@ -1,0 +1,127 @@
+"""Reads a query: text -> what lark finds -> the tree -> its normal form, checked as far as it goes without a schema.
+
+>>> query = parse("PATTERN SEQ(A a, B+ b[], C c) WHERE [id] AND a.v + b[last].v = c.v WITHIN 8 ms")
+>>> query.within_us, [element.variable for element in query.elements], len(query.conditions)
+(8000, ['a', 'b', 'c'], 3)
+>>> parse("PATTERN SEQ(A a, B b) WHER a.id = b.id WITHIN 8 ms")
+Traceback (most recent call last):
+    ...
+spillway.core.cep.language.mistakes.QueryError: line 1, column 23: found 'WHER', expected WHERE or WITHIN.
+  PATTERN SEQ(A a, B b) WHER a.id = b.id WITHIN 8 ms
+                        ^ Hint: did you mean 'WHERE'?
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import replace
+
+from lark import Lark, UnexpectedInput, UnexpectedToken
+from lark.exceptions import VisitError
+
+from spillway.core.cep.language.building import Builder
+from spillway.core.cep.language.functions import KEYWORDS
+from spillway.core.cep.language.grammar import GRAMMAR, GROUPS, HIDDEN, WORDS
+from spillway.core.cep.language.kinds import check_kinds
+from spillway.core.cep.language.mistakes import QueryError, nearest
+from spillway.core.cep.language.normal import normal
+from spillway.core.cep.language.rules import check_conditions, check_elements
+from spillway.core.cep.syntax import Place, Query
+from spillway.errors import SpillwayError, invalid
+
+
+def parse(text: str) -> Query:
+    """Return the query that a text says, or raise a QueryError that points at what is wrong."""
+    if not isinstance(text, str):
+        raise invalid("query", text, "a text such as 'PATTERN SEQ(A a, B b) WHERE a.id = b.id WITHIN 8 ms'")
+    try:
+        tree = _parser().parse(text)
+        draft: Query = Builder(text).transform(tree)
+        check_elements(draft)
+        query: Query = replace(draft, conditions=normal(draft))
+        check_conditions(query)
+        check_kinds(query, None)
+    except UnexpectedInput as error:
+        raise _misread(text, error) from None
+    except VisitError as error:
+        if isinstance(error.orig_exc, SpillwayError):
+            raise error.orig_exc from None
+        raise
+    except RecursionError:
+        raise QueryError("the condition is nested too deeply.", text, Place(1, 1)) from None
+    return query
+
+
+@functools.cache
+def _parser() -> Lark:
+    return Lark(GRAMMAR, parser="lalr", propagate_positions=True, maybe_placeholders=True)
+
+
+def _misread(text: str, error: UnexpectedInput) -> QueryError:
+    """Say in words what was found and what could have stood there."""
+    parser = error.interactive_parser
+    assert parser is not None
+    terminals: set[str] = parser.accepts()  # type: ignore[no-untyped-call]
+    ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+    place = _end(text) if ended else Place(error.line, error.column)
+    expected = _in_words(terminals)
+    if ended:
+        said = "nothing here" if not text.strip() else "the query ends here"
+        hint = "a pattern needs a window, such as WITHIN 10 s" if "WITHIN" in terminals else None
+        return QueryError(f"{said}, expected {expected}.", text, place, hint=hint)
+    found = _word_at(text, place)
+    return QueryError(
+        f"found {found!r}, expected {expected}.", text, place, hint=_hint(found, text, place, terminals)
+    )
+
+
+def _hint(found: str, text: str, place: Place, terminals: set[str]) -> str | None:
+    """Say what was probably meant."""
+    before = text.split("\n")[place.line - 1][: place.column - 1].rstrip()
+    keyword = (
+        nearest(found, [word for word in KEYWORDS if word in terminals]) if found.isidentifier() else None
+    )
+    values = found.isidentifier() or found in {"(", "["}
+    hints = (
+        (keyword is not None, f"did you mean {keyword!r}?"),
+        (found in {"'", '"', "`"}, f"a text that begins with {found} ends with it, on the same line"),
+        (found == "{" and before.endswith("+"), "lengths stand in the place of the plus: B{2,5} b[]"),
+        (found == "*" and "LBRACE" in terminals, "a repeated element has at least one row: B+ b[]"),
+        ("DURATION" in terminals and found[:1].isdigit(), f"a window has a unit: WITHIN {found} ms"),
+        (terminals == {"PATTERN"}, "a query begins with PATTERN SEQ("),
+        (found == "." and "AND" in terminals, "a name with a dot stands in backticks: a.`x.y`"),
+        (values and {"AND", "WITHIN"} <= terminals, "conditions are joined by AND or OR"),
+    )
+    return next((hint for fits, hint in hints if fits), None)
+
+
+def _in_words(terminals: set[str]) -> str:
+    """Return the terminals as a list for people.
+
+    >>> _in_words({"WHERE", "WITHIN"}), _in_words({"WORD", "QUOTED"}), _in_words({"COMMA", "RPAR"})
+    ('WHERE or WITHIN', 'a name', 'a comma or )')
+    """
+    left, words = set(terminals), []
+    for group, name in GROUPS:
+        if group <= left:
+            left -= group
+            words.append(name)
+    left -= HIDDEN if words or len(left) > 1 else set()
+    left -= {"LPAR"} if "DOT" in left else set()
+    words += [WORDS.get(terminal, terminal) for terminal in sorted(left)]
+    *most, last = words or ["something else"]
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _word_at(text: str, place: Place) -> str:
+    line = text.split("\n")[place.line - 1]
+    found = re.match(r"\w+(?:\.\d+)?|[<>=!]+|.", line[place.column - 1 :])
+    return found.group() if found else "the end of the line"
+
+
+def _end(text: str) -> Place:
+    """Return the place behind the last word; a comment is no word."""
+    bare = re.sub(r"--[^\n]*", lambda comment: " " * len(comment.group()), text).rstrip()
+    lines = bare.split("\n")
+    return Place(len(lines), len(lines[-1]) + 1)
