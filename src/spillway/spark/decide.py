@@ -40,7 +40,8 @@ class Stage:
     """What is known of one place in the plan where rows are shed.
 
     A ``chained`` stage gets the rows that the one before it has let through. One that ``works`` has a budget of work
-    and drops no rows; ``demanded`` is what it would have spent lately. While ``uniform_batches`` is above 0 the ranks of the last batch are not trusted to be those of the next, and utilities are left out of account.
+    and drops no rows; ``demanded`` is what it would have spent lately. While ``uniform_batches`` is above 0
+    the ranks of the last batch are not trusted to be those of the next, and utilities are left out of account.
     """
 
     rows_per_unit: float | None = None
