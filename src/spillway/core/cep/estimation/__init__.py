@@ -1,0 +1,1 @@
+"""What runs bring and take, learned from a recorded stretch of the stream."""
