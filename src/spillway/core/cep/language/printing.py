@@ -79,7 +79,7 @@ def _operation(operation: Operation) -> str:
     first, *others = operation.operands
     match sign:
         case "neg":
-            return f"-{_at_least(first, tightness)}"
+            return f"-{_at_least(first, tightness + 1)}"  # two signs in a row would begin a comment
         case "not":
             return f"NOT {_at_least(first, tightness)}"
         case "in":
