@@ -28,28 +28,32 @@ from spillway.core.cep.language.mistakes import QueryError, nearest
 from spillway.core.cep.language.normal import normal
 from spillway.core.cep.language.rules import check_conditions, check_elements
 from spillway.core.cep.syntax import Place, Query
-from spillway.errors import SpillwayError, invalid
+from spillway.errors import invalid
 
 
 def parse(text: str) -> Query:
     """Return the query that a text says, or raise a QueryError that points at what is wrong."""
+    try:
+        written = as_written(text)
+        check_elements(written)
+        query = replace(written, conditions=normal(written))
+        check_conditions(query)
+        check_kinds(query, None)
+    except RecursionError:
+        raise QueryError("the condition is nested too deeply.", text, Place(1, 1)) from None
+    return query
+
+
+def as_written(text: str) -> Query:
+    """Return the query before its condition is brought into normal form and checked."""
     if not isinstance(text, str):
         raise invalid("query", text, "a text such as 'PATTERN SEQ(A a, B b) WHERE a.id = b.id WITHIN 8 ms'")
     try:
-        tree = _parser().parse(text)
-        draft: Query = Builder(text).transform(tree)
-        check_elements(draft)
-        query: Query = replace(draft, conditions=normal(draft))
-        check_conditions(query)
-        check_kinds(query, None)
+        query: Query = Builder(text).transform(_parser().parse(text))
     except UnexpectedInput as error:
         raise _misread(text, error) from None
     except VisitError as error:
-        if isinstance(error.orig_exc, SpillwayError):
-            raise error.orig_exc from None
-        raise
-    except RecursionError:
-        raise QueryError("the condition is nested too deeply.", text, Place(1, 1)) from None
+        raise error.orig_exc from None
     return query
 
 

@@ -1,0 +1,177 @@
+"""Every wrong query is refused at its place, with words that help."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from spillway.core.cep.language import QueryError, check, parse
+from spillway.errors import SpillwayError
+
+KINDS = {
+    "id": "int",
+    "v": "int",
+    "x": "float",
+    "name": "text",
+    "flag": "bool",
+    "ts": "time",
+    "tags": "list<text>",
+}
+
+
+def refused(text: str) -> QueryError:
+    """The error of a query, in which § stands before the place that is to be pointed at."""
+    before, _, _ = text.partition("§")
+    with pytest.raises(QueryError) as caught:
+        check(parse(text.replace("§", "")), KINDS)
+    error = caught.value
+    assert (error.line, error.column) == (before.count("\n") + 1, len(before.rpartition("\n")[2]) + 1)
+    lines = str(error).splitlines()
+    if len(lines) > 1:
+        assert lines[2][error.column + 1] == "^"
+    return error
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("§", "nothing here, expected PATTERN."),
+        ("§SEQ(A a) WITHIN 1 s", "begins with PATTERN SEQ("),
+        ("§PATERN SEQ(A a) WITHIN 1 s", "did you mean 'PATTERN'?"),
+        ("PATTERN §A a WITHIN 1 s", "found 'A', expected SEQ."),
+        ("PATTERN SEQ(§) WITHIN 1 s", "expected an element such as A a, B+ b[] or NEG C c."),
+        ("PATTERN SEQ(A§) WITHIN 1 s", "found ')', expected a variable, as in A a or B+ b[]."),
+        ("PATTERN SEQ(A a§", "the query ends here, expected a comma or )."),
+        ("PATTERN SEQ(A a §; B b) WITHIN 1 s", "found ';', expected a comma or )."),
+        ("PATTERN SEQ(A a)§", "expected WHERE or WITHIN."),
+        ("PATTERN SEQ(A a)§ -- and then\n\n", "a pattern needs a window, such as WITHIN 10 s"),
+        ("PATTERN SEQ(A a) §WHER a.v = 1 WITHIN 1 s", "did you mean 'WHERE'?"),
+        ("PATTERN SEQ(A§* a[]) WITHIN 1 s", "at least one row: B+ b[]"),
+        ("PATTERN SEQ(A+§{2,3} a[]) WITHIN 1 s", "lengths stand in the place of the plus"),
+        ("PATTERN SEQ(A a) WHERE §WITHIN 1 s", "found 'WITHIN', expected a condition such as a.v > 3."),
+        ("PATTERN SEQ(A a) WHERE a.v = §WITHIN 1 s", "expected a value such as a.v, 3 or 'x'."),
+        ("PATTERN SEQ(A a) WHERE a.v = 1 §a.x = 2 WITHIN 1 s", "joined by AND or OR"),
+        ("PATTERN SEQ(A a) WHERE a.v = 1 §ADN a.x = 2 WITHIN 1 s", "did you mean 'AND'?"),
+        ("PATTERN SEQ(A a) WHERE a.v §# 2 WITHIN 1 s", "found '#', expected an operator (+ - * / % ^)"),
+        ("PATTERN SEQ(A a)\nWHERE (a.v = 1\n§WITHIN 1 s", "expected )."),
+        ("PATTERN SEQ(A a) WHERE a.name = §'x WITHIN 1 s", "ends with it, on the same line"),
+        ("PATTERN SEQ(A a) WHERE a.v§.x = 1 WITHIN 1 s", "stands in backticks"),
+        ("PATTERN SEQ(A a) WHERE a.v IN {§} WITHIN 1 s", "expected a constant such as 3 or 'x'."),
+        ("PATTERN SEQ(A a) WHERE a.v IN {1, §a.id} WITHIN 1 s", "expected a constant such as 3 or 'x'."),
+        ("PATTERN SEQ(A a) WITHIN §8", "a window has a unit: WITHIN 8 ms"),
+        ("PATTERN SEQ(A a) WITHIN §8 secnds", "did you mean 'second'?"),
+        ("PATTERN SEQ(A a) WITHIN §0 s", "a window is longer than nothing"),
+        ("PATTERN SEQ(A a) WITHIN §0.5 us", "a whole number of microseconds"),
+        ("PATTERN SEQ(A a) WITHIN §9999999 weeks", "longer than time stamps reach"),
+        ("PATTERN SEQ(A a) WITHIN 1 s §inclusiv", "did you mean 'INCLUSIVE'?"),
+        ("PATTERN SEQ(A a) WITHIN 1 s UNDER §skip_til_next_match", "did you mean 'skip_till_next_match'?"),
+        ("PATTERN SEQ(A a) WITHIN 1 s §LIMIT 3", "expected the end of the query, INCLUSIVE or UNDER."),
+    ],
+)
+def test_what_cannot_be_read(text: str, said: str) -> None:
+    assert said in str(refused(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("A a, §B a", "variable 'a' stands twice"),
+        ("A a, B §not", "found 'not', expected a variable"),
+        ("A+ §a", "write a[]"),
+        ("A a§[]", "a[] is not repeated."),
+        ("A+ a§[i]", "write a[]"),
+        ("A§{3,2} a[]", "the smaller number comes first"),
+        ("A§{0,2} a[]", "at least one row"),
+        ("NEG §A a", "all elements are negated"),
+        ("B b, NEG §A+ a[]", "write NEG A a"),
+    ],
+)
+def test_elements(text: str, said: str) -> None:
+    assert said in str(refused(f"PATTERN SEQ({text}) WITHIN 1 s"))
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("a.id = §e.id", "no variable 'e', expected one of 'a', 'b', 'c', 'd', 'f'."),
+        ("a.id = §foo", "write 'foo' for a text, or a.foo for an attribute"),
+        ("§a = f.id", "a is a row: which attribute of it?"),
+        ("§a[i].id = 1", "write a.id"),
+        ("§c[last].id = 1", "c is negated and stands for one row."),
+        ("§b.id = 1", "b[i] for every row, b[first], b[last]"),
+        ("b§[2].id = 1", "[i], [i+1], [first] and [last]"),
+        ("b§[i-1].id = b[i].id", "compare b[i+1] with b[i]"),
+        ("§b[i+1].id = a.id", "b[i] stands for every row"),
+        ("b[i].id = §f[i].id", "over the rows of b and of f at once"),
+        ("§c.id = d.id", "names two negated elements, c and d"),
+        ("§[id] OR a.v = 1", "stands on its own or beside AND"),
+        ("NOT §[id]", "stands on its own or beside AND"),
+        ("a.v = 1 AND §1 = 1", "this condition names no row"),
+        ("§a.v + 1", "a value, where a condition is expected"),
+        ("§count(b[])", "a value, where a condition is expected"),
+        ("§avg(a.v) > 1", "over the rows of one variable, such as b[i], here is none"),
+        ("§avg(a[i].v) > 1", "a is not repeated"),
+        ("§avg(b[i].v + f[i].v) > 1", "here is b[i] and f[i]"),
+        ("avg(b[i].v - §b[last].v) > 1", "stands as b[i] only"),
+        ("avg(b[i].v + §sum(b[i].v)) > 1", "an aggregate within an aggregate"),
+        ("§count(b[].v) > 1", "write count(b[])"),
+        ("§sum(e[i].v) > 1", "no variable 'e'"),
+        ("§sqr(a.v) > 1", "did you mean 'sqrt'?"),
+        ("§sqrt(a.v, 2) > 1", "sqrt takes one value, here are 2."),
+        ("§least(a.v) > 1", "least takes two or more values, here are 1."),
+        ("a.v = §99999999999999999999", "64 bits"),
+    ],
+)
+def test_conditions(condition: str, said: str) -> None:
+    text = f"PATTERN SEQ(A a, B+ b[], NEG C c, NEG D d, F+ f[]) WHERE {condition} WITHIN 1 s"
+    assert said in str(refused(text))
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("§a.idd = 1", "no attribute 'idd', expected one of 'flag', 'id', 'name', 'tags', 'ts', 'v', 'x'."),
+        ("§a.ID = 1", "did you mean 'id'?"),
+        ("§[Name]", "did you mean 'name'?"),
+        ("a.id = §a.name", "a text, where a number is expected."),
+        ("a.name = §1", "a number, where a text is expected."),
+        ("a.name IN {'x', §1}", "a number, where a text is expected."),
+        ("§a.name < b.name", "compare them with =, != or IN"),
+        ("1 + §a.name = 1", "a text, where a number is expected."),
+        ("-§a.flag = 1", "a truth value, where a number is expected."),
+        ("§a.v", "a number, where a truth value is expected."),
+        ("NOT §a.name", "a text, where a truth value is expected."),
+        ("a.ts = §1", "a number, where a time is expected."),
+        ("§a.ts - b.ts < 5", "seconds(x, y) is the time from x to y"),
+        ("seconds(a.ts, §b.v) < 5", "a number, where a time is expected."),
+        ("sqrt(§a.name) = 1", "a text, where a number is expected."),
+        ("avg(c[i].v, §c[i].name) = 1", "a text, where a number is expected."),
+        ("sum(§c[i].name) = 1", "a text, where a number is expected."),
+        ("(§a.v = 1) + 1 = 2", "a condition, where a number is expected."),
+        ("(§a.v = 1) = a.flag", "a condition, where"),
+        ("§a.tags = 1", "tags has the type list<text>, which conditions cannot use."),
+    ],
+)
+def test_kinds(condition: str, said: str) -> None:
+    assert said in str(refused(f"PATTERN SEQ(A a, B b, C+ c[]) WHERE {condition} WITHIN 1 s"))
+
+
+def test_a_query_is_a_text() -> None:
+    with pytest.raises(SpillwayError, match="query = 3 is not allowed"):
+        parse(3)  # type: ignore[arg-type]
+
+
+def test_deep_nesting_is_refused_and_moderate_nesting_is_not() -> None:
+    def nested(depth: int) -> str:
+        return f"PATTERN SEQ(A a) WHERE {'(' * depth}a.v{' + 1)' * depth} = 1 WITHIN 1 s"
+
+    parse(nested(50))
+    with pytest.raises(QueryError, match="nested too deeply"):
+        parse(nested(5000))
+
+
+def test_errors_travel() -> None:
+    error = refused("PATTERN SEQ(A a) WHERE §a.idd = 1 WITHIN 1 s")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.place, again.hint) == (str(error), error.place, error.hint)
