@@ -1,0 +1,87 @@
+"""What a pattern is looked for in: the query, the columns, and what is kept about its runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, get_args
+
+import pyarrow as pa
+
+from spillway.core.cep.language import check, kinds, parse
+from spillway.core.cep.plan import IndexBy
+from spillway.core.cep.syntax import Query
+from spillway.core.control.checks import require_whole
+from spillway.errors import SpillwayError, invalid, unknown
+
+if TYPE_CHECKING:
+    from spillway.core.cep.operator import Patterns
+
+
+@dataclass(frozen=True)
+class PatternConfig:
+    """A pattern over one stream.
+
+    - ``query``: as text, or as a tree.
+    - ``schema``: of the tables that will come.
+    - ``time``, ``type``: the columns with a row's time (a timestamp, or a number of seconds) and type.
+    - ``index``: which equalities find runs: ``"all"``, also computed ones; ``"attributes"``, only those between two
+      attributes, as the paper's engine does; ``"none"``.
+    - ``tracked``: whether runs have classes and are counted, so that they can be shed; ``classes`` and ``slices`` say
+      how many classes a state may have and into how many slices of time the window is cut.
+    - ``compile``: whether the query becomes machine code, which takes seconds, or is interpreted, which is a hundred
+      times slower: for short tables.
+    - ``late``: rows that come after rows with a later time were processed are an ``"error"``, or are left out
+      (``"drop"``).
+    """
+
+    query: str | Query
+    schema: pa.Schema
+    time: str = "time"
+    type: str = "type"
+    index: IndexBy = "all"
+    tracked: bool = False
+    classes: int = 1
+    slices: int = 4
+    compile: bool = True
+    late: Literal["error", "drop"] = "error"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.schema, pa.Schema):
+            raise invalid("schema", type(self.schema).__name__, "a pyarrow Schema")
+        for field in ("time", "type"):
+            if getattr(self, field) not in self.schema.names:
+                raise unknown(field, getattr(self, field), self.schema.names)
+        if self.index not in get_args(IndexBy):
+            raise unknown("index", self.index, get_args(IndexBy))
+        if self.late not in ("error", "drop"):
+            raise unknown("late", self.late, ("error", "drop"))
+        require_whole("classes", self.classes, 1, 4096)
+        require_whole("slices", self.slices, 1, 1024)
+        check(self.tree, self.schema)
+
+    @cached_property
+    def tree(self) -> Query:
+        """The query as a tree."""
+        if isinstance(self.query, Query):
+            return self.query
+        if not isinstance(self.query, str):
+            raise invalid("query", self.query, "a text such as 'PATTERN SEQ(A a, B b) WITHIN 1 s'")
+        return parse(self.query)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kinds of the columns."""
+        return kinds(self.schema)
+
+    def build(self, state: bytes | None = None) -> Patterns:
+        """Return the operator at its beginning, or as it was when a snapshot was made."""
+        from spillway.core.cep.operator import Patterns  # noqa: PLC0415
+
+        return Patterns(self, state)
+
+
+def require_tracked(config: PatternConfig) -> None:
+    """Raise unless runs are tracked."""
+    if not config.tracked:
+        raise SpillwayError("runs are not tracked, so they cannot be counted or shed.", hint="pass tracked=True")

@@ -1,0 +1,180 @@
+"""Tables as arrays: rows in the order of time, types as numbers, the attributes that the query names as columns.
+
+======================  ===============================================================================
+column                  becomes
+======================  ===============================================================================
+whole number, truth     a whole number of 64 bits
+time, date              microseconds
+text                    its code in a vocabulary, so that equal texts are equal numbers
+fraction, decimal       a fraction of 64 bits
+null                    the smallest whole number, or NaN
+======================  ===============================================================================
+
+Rows without a time are not in the stream. They have a number like all others, counted from 0 over the whole life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spillway.core.cep.codegen import OTHER
+from spillway.core.cep.terms import NULL, Kind
+from spillway.core.join.values import times_of
+from spillway.core.join.vocabulary import Vocabulary
+from spillway.errors import SpillwayError, invalid, unknown
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass
+class Rows:
+    """Rows in the order of time."""
+
+    times: Ints
+    kinds: Ints
+    keep: Bools
+    numbers: Ints
+    ints: Ints
+    floats: Floats
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def part(self, low: int, high: int | None = None) -> Rows:
+        """Return the rows from ``low`` up to ``high``."""
+        at = slice(low, high)
+        return Rows(
+            *(array[at] for array in (self.times, self.kinds, self.keep, self.numbers)),
+            np.ascontiguousarray(self.ints[:, at]),
+            np.ascontiguousarray(self.floats[:, at]),
+        )
+
+    def then(self, others: Rows) -> Rows:
+        """Return these rows and others, in the order of time."""
+        both = Rows(*(np.concatenate(pair, axis=-1) for pair in zip(_arrays(self), _arrays(others), strict=True)))
+        return both.picked(np.argsort(both.times, kind="stable"))
+
+    def picked(self, order: Ints) -> Rows:
+        """Return the rows at given places."""
+        return Rows(*(np.ascontiguousarray(array[..., order]) for array in _arrays(self)))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the rows as arrays."""
+        return dict(vars(self))
+
+
+def _arrays(rows: Rows) -> tuple[Any, ...]:
+    return rows.times, rows.kinds, rows.keep, rows.numbers, rows.ints, rows.floats
+
+
+class Reader:
+    """Reads the tables of one stream."""
+
+    def __init__(
+        self, time: str, type_: str, types: list[str], attributes: list[tuple[str, Kind]], words: Vocabulary
+    ) -> None:
+        self._time, self._type = time, type_
+        self._types = pa.array(types, pa.string())
+        self._ints = [(name, kind) for name, kind in attributes if kind != "float"]
+        self._floats = [name for name, kind in attributes if kind == "float"]
+        self.words = words
+        self.next_number = 0
+
+    def none(self) -> Rows:
+        """Return rows of which there are none."""
+        whole = np.empty(0, np.int64)
+        return Rows(
+            whole,
+            whole,
+            np.empty(0, np.bool_),
+            whole,
+            np.empty((len(self._ints), 0), np.int64),
+            np.empty((len(self._floats), 0)),
+        )
+
+    def read(self, table: pa.Table, keep: Bools | None) -> Rows:
+        """Return the rows of a table that have a time, in its order."""
+        if not isinstance(table, pa.Table):
+            raise invalid("table", type(table).__name__, "a pyarrow Table")
+        for field, name in (("time", self._time), ("type", self._type)):
+            if name not in table.column_names:
+                raise unknown(field, name, table.column_names)
+        times, timed = times_of(table, self._time)
+        if keep is None:
+            keep = np.ones(len(times), np.bool_)
+        elif len(keep) != len(times):
+            raise invalid("keep", f"an array of {len(keep)}", f"a truth value for each of the {len(times)} rows")
+        ints = np.empty((len(self._ints), len(times)), np.int64)
+        for n, (name, kind) in enumerate(self._ints):
+            ints[n] = self._texts(table, name) if kind == "text" else _whole(_column(table, name), name)
+        floats = np.empty((len(self._floats), len(times)))
+        for n, name in enumerate(self._floats):
+            floats[n] = _fractions(_column(table, name))
+        numbers = np.arange(self.next_number, self.next_number + len(times))
+        self.next_number += len(times)
+        rows = Rows(times, self._kinds(table), np.asarray(keep, np.bool_), numbers, ints, floats)
+        if timed.all() and (times[1:] >= times[:-1]).all():
+            return rows
+        order = np.flatnonzero(timed)
+        return rows.picked(order[np.argsort(times[order], kind="stable")])
+
+    def _kinds(self, table: pa.Table) -> Ints:
+        column = _column(table, self._type)
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            try:
+                column = column.cast(pa.string())
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise SpillwayError(
+                    f"type = {self._type!r} has type {column.type}: expected texts or whole numbers.",
+                    hint="cast the column to strings",
+                ) from error
+        found = pc.index_in(column, value_set=self._types.cast(column.type), skip_nulls=True)
+        return np.asarray(pc.fill_null(found.cast(pa.int64()), OTHER).to_numpy(zero_copy_only=False))
+
+    def _texts(self, table: pa.Table, name: str) -> Ints:
+        column = _column(table, name)
+        valid = np.asarray(column.is_valid())
+        codes = np.full(len(column), NULL, np.int64)
+        codes[valid] = self.words.encode(column.drop_null())
+        return codes
+
+
+def _column(table: pa.Table, name: str) -> pa.Array:
+    if name not in table.column_names:
+        raise unknown("attribute", name, table.column_names)
+    column = table[name].combine_chunks()
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _whole(column: pa.Array, name: str) -> Ints:
+    kind = column.type
+    if pa.types.is_date(kind):
+        column = column.cast(pa.timestamp("us"))
+    elif pa.types.is_timestamp(kind):
+        column = column.cast(pa.timestamp("us", kind.tz), safe=False)
+    try:
+        column = column.cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        raise SpillwayError(f"attribute {name!r}: a value does not fit into 64 bits with a sign.") from error
+    return np.asarray(pc.fill_null(column, NULL).to_numpy(zero_copy_only=False))
+
+
+def _fractions(column: pa.Array) -> Floats:
+    return np.asarray(pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False))
+
+
+def kinds_of(found: Mapping[str, str]) -> dict[str, Kind]:
+    """Return the engine's kinds for those of the language: truth values and times are whole numbers."""
+    names: dict[str, Kind] = {"int": "int", "bool": "int", "time": "int", "float": "float", "text": "text"}
+    return {name: names[kind] for name, kind in found.items() if kind in names}

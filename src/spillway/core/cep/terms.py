@@ -1,0 +1,217 @@
+"""Expressions as the engine sees them: kinds are known, and each name says where its value comes from.
+
+============== ==================================================================================================
+source         value
+============== ==================================================================================================
+variable       not placed yet: an attribute as it stands in the query
+event          of the row that has just come
+leaf           of the run, after it has taken that row (``Leaf`` below)
+old            of the run, before
+node           of a row of a repeated variable, while all of them are looked at; ``after``: of the one after it
+negated        of a row that is forbidden
+============== ==================================================================================================
+
+Whole numbers, truth values and times are ``int`` (64 bits), texts are codes, so ``text`` is an integer too that can
+only be compared for equality. **Null** is the smallest integer, or NaN: a condition that touches one does not hold,
+nor does its negation. So a truth value is compiled twice, once into "is true" and once into "is false":
+
+    true(not x) = false(x)      true(x and y) = true(x) and true(y)      false(x and y) = false(x) or false(y)
+
+A quotient by zero, the root of a negative number and the like are null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from spillway.errors import SpillwayError
+
+Kind = Literal["int", "float", "text", "truth"]
+Source = Literal["variable", "event", "leaf", "old", "node", "after", "negated"]
+
+NULL = -(2**63)
+_COMPARE = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+# Functions of one number: what is written, and the condition under which there is a value.
+_FUNCTIONS = {
+    "sqrt": ("math.sqrt({0})", "{0} >= 0"),
+    "abs": ("abs({0})", None),
+    "floor": ("math.floor({0})", None),
+    "ceil": ("math.ceil({0})", None),
+    "round": ("(math.copysign(math.floor(abs({0}) + 0.5), {0}))", None),
+    "exp": ("math.exp({0})", None),
+    "log": ("math.log({0})", "{0} > 0"),
+    "log10": ("math.log10({0})", "{0} > 0"),
+    "sign": ("(({0} > 0) - ({0} < 0))", None),
+}
+WHOLE = ("floor", "ceil", "sign")
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A constant; a text is already a code."""
+
+    value: int | float
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A value by its name. ``which`` is that of the query, or the function of an aggregate, or ``computed``."""
+
+    source: Source
+    variable: str
+    which: str
+    name: str
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Apply:
+    """An operator or function and what it is applied to."""
+
+    operator: str
+    operands: tuple[Term, ...]
+    kind: Kind
+
+
+Term = Fixed | Ref | Apply
+
+
+def refs(term: Term) -> Iterator[Ref]:
+    """Yield all names in a term."""
+    if isinstance(term, Ref):
+        yield term
+    elif isinstance(term, Apply):
+        for operand in term.operands:
+            yield from refs(operand)
+
+
+def substitute(term: Term, place: Callable[[Ref], Ref]) -> Term:
+    """Return the term with its names replaced."""
+    if isinstance(term, Ref):
+        return place(term)
+    if isinstance(term, Apply):
+        return replace(term, operands=tuple(substitute(operand, place) for operand in term.operands))
+    return term
+
+
+def words(term: Term) -> str:
+    """Return the term as text, for names and messages.
+
+    >>> words(Apply("+", (Ref("leaf", "a", "only", "V", "int"), Ref("event", "c", "only", "V", "int")), "int"))
+    'a.V+c.V'
+    """
+    match term:
+        case Fixed(value, _):
+            return f"{value}"
+        case Ref(_, variable, "only", name, _):
+            return f"{variable}.{name}"
+        case Ref(_, _, "computed", name, _):
+            return name
+        case Ref(_, variable, which, name, _):
+            return f"{variable}[{which}].{name}"
+        case Apply(operator, operands, _) if operator.isidentifier() and operator not in ("and", "or"):
+            return f"{operator}({','.join(map(words, operands))})"
+        case Apply(operator, operands, _):
+            joint = f" {operator} " if operator.isidentifier() else operator
+            texts = [f"({words(o)})" if isinstance(o, Apply) else words(o) for o in operands]
+            return joint.join(texts)
+    raise AssertionError(term)
+
+
+class Writer:
+    """Writes terms as Python, given how the names are called."""
+
+    def __init__(self, name: Callable[[Ref], str]) -> None:
+        self._name = name
+
+    def number(self, term: Term) -> tuple[str, list[str]]:
+        """Return the text of a value and the conditions under which it is one."""
+        match term:
+            case Fixed(value, "float"):
+                return repr(float(value)), []
+            case Fixed(value, _):
+                return repr(int(value)), []
+            case Ref(kind=kind):
+                text = self._name(term)
+                return text, [f"{text} == {text}" if kind == "float" else f"{text} != NULL"]
+            case Apply("neg", (operand,), _):
+                text, checks = self.number(operand)
+                return f"(-{text})", checks
+            case Apply("avg", operands, _):
+                texts, checks = self._all(operands)
+                return f"(({' + '.join(texts)}) / {float(len(texts))!r})", checks
+            case Apply("least" | "greatest" as which, operands, _):
+                texts, checks = self._all(operands)
+                text = texts[0]
+                for other in texts[1:]:
+                    text = f"{'min' if which == 'least' else 'max'}({text}, {other})"
+                return text, checks
+            case Apply(operator, (left, right), _):
+                return self._binary(operator, left, right)
+            case Apply(operator, (operand,), _) if operator in _FUNCTIONS:
+                text, checks = self.number(operand)
+                pattern, condition = _FUNCTIONS[operator]
+                checks = checks if condition is None else [*checks, condition.format(text)]
+                return pattern.format(text), checks
+        raise SpillwayError(f"{words(term)}: the engine does not know how to compute this.")
+
+    def value(self, term: Term) -> str:
+        """Return the text of a value that is null where it is none."""
+        text, checks = self.number(term)
+        if isinstance(term, Ref) or not checks:
+            return text
+        null = "np.nan" if term.kind == "float" else "NULL"
+        return f"({text} if {' and '.join(_once(checks))} else {null})"
+
+    def true(self, term: Term, holds: bool = True) -> str:
+        """Return the text of the test that a term is true, or that it is false."""
+        match term:
+            case Apply("not", (operand,), _):
+                return self.true(operand, not holds)
+            case Apply("and" | "or" as operator, operands, _):
+                joint = "and" if (operator == "and") == holds else "or"
+                return "(" + f" {joint} ".join(self.true(operand, holds) for operand in operands) + ")"
+            case Apply("in", (operand, *choices), _):
+                text, checks = self.number(operand)
+                tests = [f"{text} {'==' if holds else '!='} {self.number(choice)[0]}" for choice in choices]
+                return self._both(checks, "(" + (" or " if holds else " and ").join(tests) + ")")
+            case Apply(operator, (left, right), _) if operator in _COMPARE:
+                texts, checks = self._all((left, right))
+                sign = _COMPARE[operator]
+                return self._both(checks, f"{texts[0]} {sign if holds else _OPPOSITE[sign]} {texts[1]}")
+            case Fixed(value, _):
+                return "True" if bool(value) == holds else "False"
+            case Ref():
+                text, checks = self.number(term)
+                return self._both(checks, f"{text} {'!=' if holds else '=='} 0")
+        raise SpillwayError(f"{words(term)}: the engine does not know this condition.")
+
+    def _both(self, checks: list[str], test: str) -> str:
+        return "(" + " and ".join([*_once(checks), test]) + ")"
+
+    def _all(self, terms: tuple[Term, ...]) -> tuple[list[str], list[str]]:
+        found = [self.number(term) for term in terms]
+        return [text for text, _ in found], [check for _, checks in found for check in checks]
+
+    def _binary(self, operator: str, left: Term, right: Term) -> tuple[str, list[str]]:
+        (x, y), checks = self._all((left, right))
+        if operator in ("+", "-", "*"):
+            return f"({x} {operator} {y})", checks
+        if operator == "/":
+            return f"({x} / {y})", [*checks, f"{y} != 0"]
+        if operator == "%":
+            return f"math.fmod({x}, {y})", [*checks, f"{y} != 0"]
+        if operator == "seconds":
+            return f"(({y} - {x}) / 1e6)", checks
+        if operator == "^":
+            power = f"(float({x}) ** float({y}))"
+            return power, [*checks, f"{power} == {power}"]
+        raise SpillwayError(f"{operator}: the engine does not know this operator.")
+
+
+def _once(checks: list[str]) -> list[str]:
+    return list(dict.fromkeys(checks))

@@ -1,0 +1,237 @@
+"""What shedding knows about runs, and how it reaches them: classes, counters, refusals, a record.
+
+Each run has a **serial** number, a **class** and a **path**. Its class is decided once, when it is made, by a decision
+tree of its state over the run's features. Its path is the states and classes of itself and of all runs that it
+was made from; paths are numbered as they come up. All runs of a path's chain have the same first row, so at any moment
+they are in the same time slice
+
+    slice = (t_now - t_first) * slices // window
+
+and what is counted for a run and its ancestors is counted once, by path and slice, and spread over the chain when the
+counters are read (``counted``):
+
+==========  ===============================================================================================
+completed   complete matches, counted for every run that they were made from
+tested      runs looked at, counted for the run and those that it was made from
+==========  ===============================================================================================
+
+There is room for 4,096 paths; what comes up later is not counted.
+
+**Refusal.** A run that a step would make is not made if hash(salt, serial) < share[state, class, slice] and it is not
+spared: hash(fixed salt, serial) >= spare. Runs that live are dropped by the same rule (``Patterns.shed``).
+
+**Record.** One entry for each run and match: serial, state, parent's serial, row, first time, time, and whether it is
+complete; and the run's features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from spillway.core.chance import mix, threshold
+from spillway.core.kernel import kernel
+from spillway.errors import invalid
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+COMPLETED, TESTED = 0, 1
+RECORD = ("serial", "state", "parent", "row", "first_us", "at_us", "complete")
+_PATHS = 4096
+_SPARED = mix(0x5350415245)
+_ROOM = 1 << 12
+_KEPT = ("features", "thresholds", "lefts", "rights", "roots", "limits", "spare", "salt", "paths", "counts", "refused")
+
+
+@kernel
+def chance(salt: int, serial: int) -> int:
+    """Return the hash by which a run is refused or dropped (the finaliser of splitmix64)."""
+    z = np.uint64(salt) + np.uint64(serial) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.int64(z ^ (z >> np.uint64(31)))
+
+
+@kernel
+def chosen(salts: Any, spare: int, limit: int, serial: int) -> bool:
+    """Return whether a run is to go, of which the share that belongs to ``limit`` is."""
+    return (
+        limit > -(2**63) and chance(salts[0], serial) <= limit and chance(salts[1], serial) > spare
+    )
+
+
+@kernel
+def choose(salts: Any, spare: int, limits: Any, serials: Any, found: Any) -> None:
+    """Decide for many runs."""
+    for i in range(len(serials)):
+        found[i] = chosen(salts, spare, limits[i], serials[i])
+
+
+@kernel
+def path_of(slots: Any, paths: Any, parent: int, state: int, kind: int) -> int:
+    """Return the number of a path, 0 if there is no room for it."""
+    mask = len(slots) - 1
+    at = ((parent * 64 + state) * 4096 + kind) * 0x1E3779B97F4A7C15
+    at = (at ^ (at >> 32)) & mask
+    while slots[at] > 0:
+        path = np.int64(slots[at])
+        if paths[path, 0] == parent and paths[path, 1] == state and paths[path, 2] == kind:
+            return path
+        at = (at + 1) & mask
+    path = paths[0, 3]
+    if path >= len(paths):
+        return 0
+    paths[0, 3] = path + 1
+    slots[at] = path
+    paths[path, 0] = parent
+    paths[path, 1] = state
+    paths[path, 2] = kind
+    return path
+
+
+class FlatTree(Protocol):
+    """A decision tree in arrays: at node n go left if x[feature[n]] <= threshold[n].
+
+    At a leaf ``feature`` is -1 and ``left`` the class.
+    """
+
+    @property
+    def feature(self) -> Ints:
+        """The feature that a node looks at."""
+
+    @property
+    def threshold(self) -> Floats:
+        """What it is compared with."""
+
+    @property
+    def left(self) -> Ints:
+        """The node where it is at most that."""
+
+    @property
+    def right(self) -> Ints:
+        """The node where it is more, or not known."""
+
+
+class Tracking:
+    """What is known of runs by state, class and time slice."""
+
+    def __init__(self, features: Sequence[Sequence[str]], classes: int, slices: int) -> None:
+        self.feature_names = tuple(tuple(names) for names in features)
+        self.states, self.classes, self.slices = len(features), classes, slices
+        self.features = self.lefts = self.rights = np.empty(0, np.int64)
+        self.thresholds = np.empty(0)
+        self.roots = np.full(self.states, -1, np.int64)
+        self.limits = np.full((self.states, classes, slices), -(2**63), np.int64)
+        self.spare = np.full(1, -(2**63), np.int64)
+        self.salt = np.array([0, _SPARED], np.int64)
+        self.paths = np.zeros((_PATHS, 4), np.int64)
+        self.paths[0] = -1, -1, -1, 1
+        self.slots = np.zeros(4 * _PATHS, np.int32)
+        self.counts = np.zeros((2, _PATHS, slices), np.int64)
+        self.refused = np.zeros(self.states, np.int64)
+        width = max(map(len, features), default=0)
+        self._x = np.zeros(width)
+        self._off = (np.empty((0, 0), np.int64), np.empty((0, 0)))
+        self.record, self.record_x = self._off
+        self._recorded: list[tuple[Ints, Floats]] = []
+
+    def arrays(self) -> tuple[Any, ...]:
+        """Return what compiled code reads and writes."""
+        return (
+            *(self.features, self.thresholds, self.lefts, self.rights, self.roots),
+            *(self.limits, self.spare, self.salt, self.slots, self.paths, self.counts, self.refused),
+            *(self.record, self.record_x, self._x),
+        )
+
+    def classify(self, trees: Sequence[FlatTree | None]) -> None:
+        """Take a tree for each state; without one all runs of a state are of class 0."""
+        if len(trees) != self.states:
+            raise invalid("trees", f"{len(trees)} trees", f"one for each of the {self.states} states, or None")
+        roots, parts = np.full(self.states, -1, np.int64), []
+        at = 0
+        for state, tree in enumerate(trees):
+            if tree is None:
+                continue
+            leaf = tree.feature < 0
+            width = len(self.feature_names[state])
+            if (tree.left[leaf] >= self.classes).any() or (tree.feature[~leaf] >= width).any():
+                raise invalid("trees", f"tree {state}", f"classes below {self.classes}, features below {width}")
+            roots[state] = at
+            left, right = np.where(leaf, tree.left, tree.left + at), np.where(leaf, -1, tree.right + at)
+            parts.append((tree.feature, tree.threshold, left, right))
+            at += len(tree.feature)
+        self.roots = roots
+        whole, none = np.int64, np.empty(0)
+        joined = [np.concatenate([none, *column]) for column in zip(*parts, strict=True)] or [none] * 4
+        self.features, self.thresholds = joined[0].astype(whole), joined[1].astype(np.float64)
+        self.lefts, self.rights = joined[2].astype(whole), joined[3].astype(whole)
+
+    def refuse(self, share: Any, salt: int = 0, spare: float = 0.0) -> None:
+        """Refuse from now on the given share of new runs, by [state, class, slice at making]."""
+        self.limits, self.spare[0] = self.thresholds_of(share), threshold(spare)
+        self.salt[0] = mix(salt)
+
+    def thresholds_of(self, share: Any) -> Ints:
+        """Return shares as thresholds of a hash."""
+        table = np.broadcast_to(np.asarray(share, np.float64), (self.states, self.classes, self.slices))
+        if not ((table >= 0) & (table <= 1)).all():
+            raise invalid("share", share, "numbers from 0 to 1 by [state, class, slice]")
+        distinct, at = np.unique(table, return_inverse=True)
+        limits = np.array([threshold(p) for p in distinct.tolist()], np.int64)
+        return np.ascontiguousarray(limits[at].reshape(table.shape))
+
+    def counted(self, reset: bool = True) -> tuple[Ints, Ints]:
+        """Return ``completed`` and ``tested`` by [state, class, slice] since the last call."""
+        count = int(self.paths[0, 3])
+        tables = np.zeros((2, self.states, self.classes, self.slices), np.int64)
+        at = np.arange(1, count)
+        own = self.counts[:, 1:count]
+        while len(at):
+            for table, part in zip(tables, own, strict=True):
+                np.add.at(table, (self.paths[at, 1], self.paths[at, 2]), part)
+            at = self.paths[at, 0]
+            further = at > 0
+            at, own = at[further], own[:, further]
+        if reset:
+            self.counts[:] = 0
+        return tables[COMPLETED], tables[TESTED]
+
+    def start_recording(self) -> None:
+        """Record all runs from now on."""
+        self._recorded = []
+        self.record = np.empty((len(RECORD), _ROOM), np.int64)
+        self.record_x = np.empty((len(self._x), _ROOM))
+
+    def more_records(self, written: int) -> None:
+        """Put what was recorded aside."""
+        self._recorded.append((self.record[:, :written].copy(), self.record_x[:, :written].copy()))
+
+    def recorded(self) -> tuple[dict[str, Ints], Floats]:
+        """Return the record by name, and the features of each entry; those of no use in its state are left out."""
+        parts = [*self._recorded, (np.empty((len(RECORD), 0), np.int64), np.empty((len(self._x), 0)))]
+        whole = np.concatenate([part[0] for part in parts], axis=1)
+        self.record, self.record_x = self._off
+        self._recorded = []
+        return dict(zip(RECORD, whole, strict=True)), np.concatenate([part[1] for part in parts], axis=1).T
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as arrays."""
+        return {name: getattr(self, name) for name in _KEPT}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a snapshot."""
+        for name in _KEPT:
+            setattr(self, name, np.ascontiguousarray(state[name]))
+        mask = len(self.slots) - 1
+        for path in range(1, int(self.paths[0, 3])):
+            parent, own, kind = self.paths[path, :3].tolist()
+            at = (((parent * 64 + own) * 4096 + kind) * 0x1E3779B97F4A7C15) & (2**64 - 1)
+            signed = at - 2**64 if at >= 2**63 else at
+            at = (signed ^ (signed >> 32)) & mask
+            while self.slots[at] > 0:
+                at = (at + 1) & mask
+            self.slots[at] = path
