@@ -31,7 +31,10 @@ def empty(ints: int, floats: int, nodes: int = 0) -> Chains:
     """Return chains with room for about twice as many nodes."""
     room = max(_LEAST, 2 * nodes)
     return Chains(
-        np.zeros((2, room), np.int64), np.zeros((ints, room), np.int64), np.zeros((floats, room)), np.zeros(1, np.int64)
+        np.zeros((2, room), np.int64),
+        np.zeros((ints, room), np.int64),
+        np.zeros((floats, room)),
+        np.zeros(1, np.int64),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from spillway.core.cep import codegen, store, tracking
+from spillway.core.cep import layout, store, tracking
 from spillway.core.cep.terms import NULL
 from spillway.core.kernel import kernel
 
@@ -24,9 +24,26 @@ def bits(value: float) -> Any:
 _NAMES = {
     name: getattr(module, name)
     for module, names in (
-        (store, ("START", "COUNT", "ROOM", "EARLIEST", "BUCKETS", "LIVE", "NEVER", "enlarge", "expire", "close_gap")),
-        (codegen, ("ROW", "STEP", "RUN", "UPTO", "DONE", "FAIL", "WRITTEN", "SERIAL", "HEAD", "NEED", "RECORDED")),
-        (codegen, ("NODES", "OUTPUT", "RECORDS", "OTHER")),
+        (
+            store,
+            (
+                "START",
+                "COUNT",
+                "ROOM",
+                "EARLIEST",
+                "BUCKETS",
+                "LIVE",
+                "NEVER",
+                "enlarge",
+                "expire",
+                "close_gap",
+            ),
+        ),
+        (
+            layout,
+            ("ROW", "STEP", "RUN", "UPTO", "DONE", "FAIL", "WRITTEN", "SERIAL", "HEAD", "NEED", "RECORDED"),
+        ),
+        (layout, ("NODES", "OUTPUT", "RECORDS", "OTHER")),
         (tracking, ("path_of", "chosen", "COMPLETED", "TESTED")),
     )
     for name in names

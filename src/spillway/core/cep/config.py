@@ -12,7 +12,7 @@ from spillway.core.cep.language import check, kinds, parse
 from spillway.core.cep.plan import IndexBy
 from spillway.core.cep.syntax import Query
 from spillway.core.control.checks import require_whole
-from spillway.errors import SpillwayError, invalid, unknown
+from spillway.errors import invalid, unknown
 
 if TYPE_CHECKING:
     from spillway.core.cep.operator import Patterns
@@ -79,9 +79,3 @@ class PatternConfig:
         from spillway.core.cep.operator import Patterns  # noqa: PLC0415
 
         return Patterns(self, state)
-
-
-def require_tracked(config: PatternConfig) -> None:
-    """Raise unless runs are tracked."""
-    if not config.tracked:
-        raise SpillwayError("runs are not tracked, so they cannot be counted or shed.", hint="pass tracked=True")

@@ -1,39 +1,45 @@
 """Patterns over a stream: tables of rows in, tables of matches out, with the runs in between as state.
 
-``process`` reads a table, lets the compiled program of the query go over its rows, and makes room for it where it asks
-for some. Matches come in the order of the stream: a match is there when its last row is, or, where the pattern ends
+``process`` reads a table, lets the compiled program of the query go over its rows, and makes room where it asks for
+some. Matches come in the order of the stream: a match is there when its last row is, or, where the pattern ends
 with a negated element, when its window has passed.
 
-**State.** Runs, the chains of repeated elements, rows that may be forbidden, matches that are held, and rows that wait
-for a watermark. ``snapshot()`` is all of it. ``size`` says how many runs there are and what memory they take.
+**State.** Runs, the chains of repeated elements, rows that may be forbidden, matches that are held, and rows that
+wait for a watermark. ``snapshot()`` is all of it. ``size`` says how many runs there are and what memory they take.
+
+**Shedding.** With ``tracked`` runs have classes (``classify``), are counted (``alive``, ``counted``), can be dropped
+(``shed``), refused (``refuse``) and recorded (``record``, ``recorded``); see ``tracking``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from spillway.core.cep import chains, store
-from spillway.core.cep.codegen import FAIL, HEAD, NODES, OUTPUT, PAUSE, RECORDED, RECORDS, ROW, SERIAL, Program
+from spillway.core.cep.codegen import Program
 from spillway.core.cep.compiled import compiled, interpreted
-from spillway.core.cep.config import PatternConfig, require_tracked
+from spillway.core.cep.config import PatternConfig
+from spillway.core.cep.language import to_text
+from spillway.core.cep.layout import FAIL, HEAD, NODES, OUTPUT, PAUSE, RECORDED, RECORDS, ROW, SERIAL
 from spillway.core.cep.numbering import Numbering
 from spillway.core.cep.output import Output
 from spillway.core.cep.plan import Plan
-from spillway.core.cep.reading import Bools, Ints, Reader, Rows, kinds_of
+from spillway.core.cep.reading import Bools, Floats, Ints, Reader, Rows, kinds_of
+from spillway.core.cep.runs import Runs, under
 from spillway.core.cep.snapshot import from_bytes, to_bytes
-from spillway.core.cep.syntax import Constant, Expression, Operation, Call
-from spillway.core.cep.terms import NULL
-from spillway.core.cep.tracking import Tracking, choose
+from spillway.core.cep.syntax import Call, Constant, Expression, Operation
+from spillway.core.cep.terms import NULL, words
+from spillway.core.cep.tracking import FlatTree, Tracking
 from spillway.core.chance import mix, threshold
 from spillway.core.join.vocabulary import Vocabulary
-from spillway.errors import SpillwayError, invalid
+from spillway.errors import SpillwayError
 
 FOREVER = 2**62
-_ALWAYS = 2**62
+_ALL = 2**62  # a budget that is never spent
 
 
 @dataclass
@@ -70,17 +76,10 @@ class Patterns:
         self.config, self.query = config, config.tree
         self._words = Vocabulary()
         texts = list(dict.fromkeys(_texts(self.query.conditions)))
-        codes = self._words.encode(pa.array(texts, pa.string()))
-        self._fixed = codes
-        self.plan = Plan(
-            self.query,
-            kinds_of(config.kinds),
-            dict(zip(texts, codes.tolist(), strict=True)),
-            config.index,
-            config.tracked,
-        )
+        self._codes = self._words.encode(pa.array(texts, pa.string()))
+        codes = dict(zip(texts, self._codes.tolist(), strict=True))
+        self.plan = Plan(self.query, kinds_of(config.kinds), codes, config.index, config.tracked)
         program = Program(self.plan)
-        self._layout = program.layout
         self.source = program.source()
         self._program = compiled(self.source) if config.compile else interpreted(self.source)
         self._reader = Reader(config.time, config.type, self.plan.types, self.plan.attributes, self._words)
@@ -88,17 +87,13 @@ class Patterns:
         self._numbering = Numbering()
         self._output = Output(self.plan.elements)
         self._cursor = self._output.cursor
-        self._shapes = self._layout.shapes
-        self._stores = [store.empty(shape) for shape in self._shapes]
-        whole, fractions = self._layout.node_columns()
-        self._node_shape = len(whole), len(fractions)
-        self._chains = chains.empty(*self._node_shape)
         self._within = self.query.within_us + self.query.closed
+        self._runs = Runs(program.layout, self._within)
         self._now = self._limit = self._swept = NULL
-        self.tracking: Tracking | None = None
+        self._tracking: Tracking | None = None
         if config.tracked:
-            names = [self.feature_names(k) for k in range(len(self.plan.elements))]
-            self.tracking = Tracking(names, config.classes, config.slices)
+            names = [self.feature_names(state) for state in range(len(self.plan.elements))]
+            self._tracking = Tracking(names, config.classes, config.slices)
         self.work = Work()
         if state is not None:
             self._restore(state)
@@ -107,12 +102,6 @@ class Patterns:
     def schema(self) -> pa.Schema:
         """The schema of the matches."""
         return self._output.schema
-
-    def feature_names(self, state: int) -> tuple[str, ...]:
-        """The features of runs of a state, in the order in which trees count them."""
-        from spillway.core.cep.terms import words  # noqa: PLC0415
-
-        return tuple(words(ref) for ref in self.plan.features(state))
 
     def process(
         self,
@@ -130,13 +119,12 @@ class Patterns:
         self.work = Work()
         rows = self._reader.none() if table is None else self._reader.read(table, keep)
         if len(self._waiting):
-            rows = self._waiting.then(rows)
-            self._waiting = self._reader.none()
+            rows, self._waiting = self._waiting.then(rows), self._reader.none()
         if until_us is not None:
             ready = int(np.searchsorted(rows.times, until_us, side="right"))
             self._waiting, rows = rows.part(ready), rows.part(0, ready)
         rows = self._timely(rows)
-        self._advance(rows, _ALWAYS if budget is None else max(0, int(budget)), until_us)
+        self._advance(rows, _ALL if budget is None else max(0, int(budget)), until_us)
         self._settle()
         return self._output.table(self._numbering)
 
@@ -156,135 +144,91 @@ class Patterns:
         return rows.part(late) if late else rows
 
     def _advance(self, rows: Rows, budget: int, until_us: int | None) -> None:
-        count = len(rows)
-        base = self._numbering.next
+        count, base = len(rows), self._numbering.next
         self._numbering.add(rows.times, rows.numbers)
-        pause = until_us is not None and self.plan.held
-        if pause:
-            rows = _with_pause(rows, max(int(until_us or 0) + 1, self._now))
-        high = len(rows)
+        if until_us is not None and self.plan.held:
+            rows = _with_pause(rows, max(until_us + 1, self._now))
+        high, keep = len(rows), rows.keep
         spent, found = np.zeros(high, np.int64), np.zeros(high, np.int64)
-        keep = rows.keep
         self._cursor[ROW] = 0
-        left = budget
         while self._cursor[ROW] < high:
-            if left <= 0 and keep[self._cursor[ROW] : count].any():
-                keep = keep.copy()
+            left = budget if budget == _ALL else budget - int(spent.sum())
+            if left <= 0:  # what is left is passed over, but held matches still come out
+                left, keep = _ALL, keep.copy()
                 keep[self._cursor[ROW] : count] = False
-            before = int(spent.sum()) if left < _ALWAYS else 0
-            self._limit = self._call(rows, keep, high, base, _ALWAYS if left <= 0 else left, spent, found)
-            if left < _ALWAYS:
-                left -= int(spent.sum()) - before
+            self._limit = self._program(
+                *(high, rows.times, rows.kinds, keep, rows.ints, rows.floats, base, self._within, left),
+                *self._runs.arrays(),
+                *(self._output.rows, self._output.values, self._cursor, spent, found),
+                () if self._tracking is None else self._tracking.arrays(),
+            )
             self._make_room(int(self._cursor[FAIL]))
         if high:
             self._now = max(self._now, int(rows.times[-1]))
-        self.work.rows, self.work.dropped_rows = count, int(count - keep[:count].sum())
+        self.work.rows, self.work.dropped_rows = count, count - int(keep[:count].sum())
         self.work.per_row, self.work.matches_per_row = spent[:count], found[:count]
         self.work.spent, self.work.matches = int(spent.sum()), int(found.sum())
 
-    def _call(
-        self, rows: Rows, keep: Bools, high: int, base: int, budget: int, spent: Ints, found: Ints
-    ) -> int:
-        return self._program(
-            high,
-            *(rows.times, rows.kinds, keep, rows.ints, rows.floats),
-            *(base, self._within, budget),
-            tuple(map(tuple, self._stores)),
-            tuple(self._chains),
-            *(self._output.rows, self._output.values, self._cursor, spent, found),
-            () if self.tracking is None else self.tracking.arrays(),
-        )
-
-    # Room.
-
     def _make_room(self, fail: int) -> None:
-        if fail < 0:
-            return
         if fail == OUTPUT:
             self._output.make_room(self._numbering)
         elif fail == RECORDS:
             self._take_records()
         elif fail == NODES:
             self._collect()
-        else:
-            self._sweep(fail)
-
-    def _sweep(self, number: int, drop: Bools | None = None) -> None:
-        self._stores[number] = store.sweep(self._stores[number], self._shapes[number], self._limit, drop)
-        if self.plan.held and number == self._layout.held + 1:
-            self._cursor[HEAD] = 0
+        elif fail >= 0:
+            self._runs.sweep(fail, self._limit)
+            if self.plan.held and fail == self._runs.layout.held + 1:
+                self._cursor[HEAD] = 0
 
     def _collect(self) -> None:
-        """Free the nodes that no run leads to."""
-        for number in range(len(self._stores)):
-            self._sweep(number)
-        columns = self._node_cells()
-        heads = [self._stores[number].ints[column, places] for number, column, places in columns]
-        self._chains, moved = chains.collect(self._chains, heads)
-        for (number, column, places), old in zip(columns, heads, strict=True):
-            self._stores[number].ints[column, places] = moved[old]
-
-    def _node_cells(self) -> list[tuple[int, int, Ints]]:
-        found = []
-        for number, leaves in enumerate(self._layout.leaves):
-            places = store.live(self._stores[number])
-            for leaf in leaves:
-                if leaf.which == "node":
-                    found.append((number, self._layout.column(number, leaf)[1], places))
-        return found
+        self._runs.collect(self._limit)
+        self._cursor[HEAD] = 0
 
     def _settle(self) -> None:
         """Free what has expired, once per window at least."""
-        if self.tracking is not None and self.tracking.record.size:
+        if self._tracking is not None and self._tracking.recording:
             self._take_records()
         if self._now == NULL:
             return
         self._limit = max(self._limit, self._now - self._within)
         self._numbering.forget(self._limit)
-        if self._now - self._swept >= self._within or self._swept == NULL:
+        if self._swept == NULL or self._now - self._swept >= self._within:
             self._swept = self._now
             self._collect()
-            self._words.forget(self._used)
-
-    def _used(self) -> Ints:
-        parts = [self._fixed, self._waiting.ints.ravel(), self._chains.ints.ravel()]
-        parts += [part for s in self._stores for part in (s.ints.ravel(), s.keys.ravel())]
-        return np.concatenate(parts)
-
-    # What is there.
+            self._words.forget(
+                lambda: np.concatenate([self._codes, self._waiting.ints.ravel(), *self._runs.used()])
+            )
 
     @property
     def size(self) -> Size:
         """How much is kept."""
-        runs = sum(int(s.meta[store.LIVE]) for s in self._stores[: self._layout.first_ban])
-        memory = sum(map(store.size_bytes, self._stores)) + sum(array.nbytes for array in self._chains)
-        return Size(runs, int(self._chains.top[0]), len(self._waiting), memory)
+        return Size(self._runs.count, int(self._runs.chains.top[0]), len(self._waiting), self._runs.bytes)
 
     def oldest_row(self) -> int:
         """Return the first row that may still be in a match; payloads before it may be let go."""
         kept = self._numbering.oldest(self._limit)
         numbers = [] if kept is None else [kept]
-        if len(self._waiting):
-            numbers.append(int(self._waiting.numbers.min()))
+        numbers += self._waiting.numbers.tolist()
         return min(numbers, default=self._reader.next_number)
 
-    # Shedding.
+    # What shedding uses.
 
-    def classify(self, trees: Any) -> None:
+    def feature_names(self, state: int) -> tuple[str, ...]:
+        """The features of runs of a state, in the order in which trees count them."""
+        return tuple(words(ref) for ref in self.plan.features(state))
+
+    def classify(self, trees: Sequence[FlatTree | None]) -> None:
         """Take a decision tree for each state; new runs get their class from it."""
-        require_tracked(self.config)
-        assert self.tracking is not None
-        self.tracking.classify(trees)
+        self._tracked.classify(trees)
 
     def alive(self) -> Ints:
-        """Return how many runs there are by [state, class, slice]."""
-        tracking = self._tracked()
-        table = np.zeros((tracking.states, tracking.classes, tracking.slices), np.int64)
-        for state in range(tracking.states):
-            serials, kinds, slices = self._runs_of(state)
-            _, at = np.unique(serials, return_index=True)
-            np.add.at(table[state], (kinds[at], slices[at]), 1)
-        return table
+        """Return how many runs there are by [state, class, slice], at the time of the last row."""
+        return self._runs.alive(self._tracked, self._now)
+
+    def counted(self, reset: bool = True) -> tuple[Ints, Ints]:
+        """Return ``completed`` and ``tested`` by [state, class, slice] since the last call."""
+        return self._tracked.counted(reset)
 
     def shed(self, share: Any, salt: int = 0, spare: float = 0.0) -> Ints:
         """Drop the given share, by [state, class, slice], of the runs that live; return how many by state.
@@ -292,52 +236,40 @@ class Patterns:
         The age of a run is that at the time of the last row. Runs are chosen by a hash of the salt and their serial
         number; the share ``spare`` of them, always the same ones, is never dropped.
         """
-        tracking = self._tracked()
+        tracking = self._tracked
+        salts = np.array([mix(salt), tracking.salt[1]])
         limits = tracking.thresholds_of(share)
-        salts, spared = np.array([mix(salt), tracking.salt[1]]), threshold(spare)
-        gone = np.zeros(tracking.states, np.int64)
-        for state in range(tracking.states):
-            if (limits[state] == NULL).all():
-                continue
-            dropped = [np.empty(0, np.int64)]
-            for number in self._stores_of(state):
-                serials, kinds, slices = self._runs_in(number)
-                drop = np.zeros(len(serials), np.bool_)
-                choose(salts, spared, limits[state, kinds, slices], serials, drop)
-                if drop.any():
-                    dropped.append(serials[drop])
-                    self._sweep(number, drop)
-            gone[state] = len(np.unique(np.concatenate(dropped)))
-        return gone
+        return self._runs.shed(tracking, self._now, self._limit, limits, salts, threshold(spare))
 
-    def start_recording(self) -> None:
-        """Record all runs from now on; ``tracking.recorded()`` gives them."""
-        self._tracked().start_recording()
+    def refuse(self, share: Any, salt: int = 0, spare: float = 0.0) -> None:
+        """Do not make the given share, by [state, class, slice at making], of new runs from now on."""
+        self._tracked.refuse(share, salt, spare)
+
+    @property
+    def refused(self) -> Ints:
+        """How many runs were refused, by state, over the whole life."""
+        return self._tracked.refused.copy()
+
+    def record(self) -> None:
+        """Record all runs from now on."""
+        self._tracked.start_recording()
         self._cursor[RECORDED] = 0
 
+    def recorded(self) -> tuple[dict[str, Ints], Floats]:
+        """Return the record by name and the features of each entry, and stop recording; see ``tracking``."""
+        return self._tracked.recorded()
+
+    @property
     def _tracked(self) -> Tracking:
-        require_tracked(self.config)
-        assert self.tracking is not None
-        return self.tracking
+        if self._tracking is None:
+            raise SpillwayError(
+                "runs are not tracked: they are not counted, nor shed.", hint="pass tracked=True"
+            )
+        return self._tracking
 
     def _take_records(self) -> None:
-        self._tracked().more_records(int(self._cursor[RECORDED]))
+        self._tracked.more_records(int(self._cursor[RECORDED]))
         self._cursor[RECORDED] = 0
-
-    def _stores_of(self, state: int) -> list[int]:
-        return [number for number, index in enumerate(self.plan.indexes) if index.state == state]
-
-    def _runs_in(self, number: int) -> tuple[Ints, Ints, Ints]:
-        assert self.tracking is not None
-        ints = self._stores[number].ints[:, store.live(self._stores[number])]
-        ages = np.minimum(np.maximum(0, self._now - ints[0]), self._within - 1)
-        return ints[1], ints[2], ages * self.tracking.slices // self._within
-
-    def _runs_of(self, state: int) -> tuple[Ints, Ints, Ints]:
-        parts = [self._runs_in(number) for number in self._stores_of(state)]
-        none = np.empty(0, np.int64)
-        joined = [np.concatenate([none, *column]) for column in zip(*parts, strict=True)]
-        return (joined[0], joined[1], joined[2]) if parts else (none, none, none)
 
     # State.
 
@@ -346,23 +278,18 @@ class Patterns:
         self._collect()
         meta = {
             "config": self._identity(),
-            "now": self._now,
-            "limit": self._limit,
-            "swept": self._swept,
+            "times": [self._now, self._limit, self._swept],
             "serial": int(self._cursor[SERIAL]),
             "next_number": self._reader.next_number,
         }
-        arrays: dict[str, Any] = {}
         parts: dict[str, dict[str, Any]] = {
             "words": self._words.snapshot(),
             "rows": self._numbering.snapshot(),
             "waiting": self._waiting.snapshot(),
-            "chains": chains.snapshot(self._chains),
-            "tracking": {} if self.tracking is None else self.tracking.snapshot(),
+            "runs": self._runs.snapshot(),
+            "tracking": {} if self._tracking is None else self._tracking.snapshot(),
         }
-        parts |= {f"store{n}": store.snapshot(s) for n, s in enumerate(self._stores)}
-        for part, found in parts.items():
-            arrays |= {f"{part}.{name}": array for name, array in found.items()}
+        arrays = {f"{part}.{name}": array for part, found in parts.items() for name, array in found.items()}
         return to_bytes(meta, arrays)
 
     def _restore(self, state: bytes) -> None:
@@ -372,32 +299,26 @@ class Patterns:
                 f"state: made by {meta['config']}, this is {self._identity()}.",
                 hint="restore with the same query, columns and tracking, or start without a state",
             )
-        self._now, self._limit, self._swept = meta["now"], meta["limit"], meta["swept"]
+        self._now, self._limit, self._swept = meta["times"]
         self._cursor[SERIAL] = meta["serial"]
         self._reader.next_number = meta["next_number"]
-        self._words.restore(_under("words.", arrays))
-        self._numbering.restore(_under("rows.", arrays))
-        self._waiting = Rows(**_under("waiting.", arrays))
-        self._chains = chains.restore(_under("chains.", arrays), *self._node_shape)
-        if self.tracking is not None:
-            self.tracking.restore(_under("tracking.", arrays))
-        self._stores = [store.restore(_under(f"store{n}.", arrays), s) for n, s in enumerate(self._shapes)]
+        self._words.restore(under("words.", arrays))
+        self._numbering.restore(under("rows.", arrays))
+        self._waiting = Rows(**under("waiting.", arrays))
+        self._runs.restore(under("runs.", arrays))
+        if self._tracking is not None:
+            self._tracking.restore(under("tracking.", arrays))
 
     def _identity(self) -> str:
         """Return what must not change over the life of a state, in words."""
         config = self.config
         tracked = f", tracked {config.classes} x {config.slices}" if config.tracked else ""
-        named = [f"{name} {kind}" for name, kind in self.plan.attributes]
-        return f"{_tree(self.query)} over {', '.join(named)}, index {config.index}{tracked}"
-
-
-def _tree(query: Any) -> str:
-    from spillway.core.cep.language import to_text  # noqa: PLC0415
-
-    return to_text(query)
+        named = ", ".join(f"{name} {kind}" for name, kind in self.plan.attributes)
+        return f"{to_text(self.query)} over {named}, index {config.index}{tracked}"
 
 
 def _texts(expressions: tuple[Expression, ...]) -> list[str]:
+    """Return the texts that conditions compare with."""
     found: list[str] = []
     for expression in expressions:
         match expression:
@@ -413,20 +334,5 @@ def _texts(expressions: tuple[Expression, ...]) -> list[str]:
 def _with_pause(rows: Rows, time: int) -> Rows:
     """Return the rows and after them a moment without a row."""
     one = np.ones(1, np.int64)
-    end = Rows(
-        one * time,
-        one * PAUSE,
-        np.ones(1, np.bool_),
-        one * -1,
-        np.zeros((len(rows.ints), 1), np.int64),
-        np.zeros((len(rows.floats), 1)),
-    )
-    pairs = zip(rows.snapshot().values(), end.snapshot().values(), strict=True)
-    return Rows(*(np.concatenate(pair, axis=-1) for pair in pairs))
-
-
-def _under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-__all__ = ["Patterns", "Size", "Work", "invalid"]
+    ints, floats = np.zeros((len(rows.ints), 1), np.int64), np.zeros((len(rows.floats), 1))
+    return rows.then(Rows(one * time, one * PAUSE, np.ones(1, np.bool_), one * -1, ints, floats))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spillway.core.cep.codegen import CURSOR, NEED, UPTO, VALUES, WRITTEN
+from spillway.core.cep.layout import CURSOR, NEED, UPTO, VALUES, WRITTEN
 from spillway.core.cep.numbering import Numbering
 from spillway.core.cep.syntax import Element
 

@@ -45,7 +45,7 @@ class Placing:
         match expression:
             case Constant(value=str(value)):
                 return Fixed(self._codes[value], "text")
-            case Constant(value=value):
+            case Constant(value=int() | float() as value):
                 return Fixed(value, "float" if isinstance(value, float) else "int")
             case Attribute(variable, which, name):
                 if name not in self._kinds:
@@ -109,7 +109,7 @@ class Placing:
         names = {ref.variable for ref in found}
         if len(names) > 1:
             raise SpillwayError(
-                f"{words(term)}: a condition can be about all rows of one variable, not of {', '.join(sorted(names))}.",
+                f"{words(term)}: a condition can be about all rows of one variable, not of two.",
                 hint="write two conditions, or use [last]",
             )
         for ref in found:

@@ -1,8 +1,9 @@
 """From a query to a plan: which conditions are tested where, what an index finds, what a run has to carry.
 
 A **run** is a match so far. Its state is the element whose row it took last, so state s has rows for the elements
-0..s (negated ones are not counted). It goes on by a **step**: ``begin`` (no run, one row), ``enter`` s+1, or ``loop``,
-one more row of a repeated element. Each condition belongs to the step after which all rows that it names are there:
+up to s; negated ones are not counted. It goes on by a **step**: ``begin`` (no run yet, one row), ``enter`` the next
+element, or ``loop``, one more row of a repeated one. Each condition belongs to the step after which all rows that it
+names are there:
 
 =========  ===========================================  ===============================================
 stage      the latest element is named as               tested
@@ -13,14 +14,14 @@ pair       ``b[i+1].v``                                 at every row but the fir
 end        ``b[last].v``, an aggregate                  when a run is made, to know if its sequence may end here
 =========  ===========================================  ===============================================
 
-**Keys.** An equality with the run on one side and the row on the other, both perhaps computed, is not tested run by
-run: the runs of a state lie in an index by the values of their sides of all these equalities, and the row looks
+**Keys.** An equality with the run on one side and the row on the other, both perhaps computed, is not tested run
+by run: the runs of a state lie in an index by the values of their sides of all these equalities, and the row looks
 up its own. Under ``any`` each step has an index of its own; under the other policies a row that is taken removes the
 run, so the steps of a state share one, by the keys that they have in common. What is left are ``tests``.
 
-**Leaves** are what a run carries: a row or the chain of rows per element, and the values that later steps need. What can
-be computed from the rows of a run alone is computed when it is made and carried instead of its parts. So a run's rows
-are never looked at again, but for conditions such as ``b[i].v < c.v`` that are about all rows of a sequence and
+**Leaves** are what a run carries: a row or the chain of rows per element, and the values that later steps need. What
+can be computed from the rows of a run alone is computed when it is made and carried instead of its parts. So a run's
+rows are never looked at again, but for conditions such as ``b[i].v < c.v`` that are about all rows of a sequence and
 a later one: these walk along the chain.
 
 **Bans** are negated elements. Rows that may be forbidden are kept in an index of their own, and a run asks there
@@ -35,7 +36,7 @@ from typing import Literal
 
 from spillway.core.cep.placing import Placing, Stage
 from spillway.core.cep.syntax import Element, Query
-from spillway.core.cep.terms import Apply, Kind, Ref, Term, refs, words
+from spillway.core.cep.terms import Apply, Kind, Ref, Term, refs
 from spillway.errors import SpillwayError
 
 IndexBy = Literal["all", "attributes", "none"]
@@ -121,7 +122,9 @@ class Plan:
         self.query, self.index_by, self.tracked = query, index_by, tracked
         self.elements = [element for element in query.elements if not element.negated]
         if not self.elements:
-            raise SpillwayError("the pattern has no element that is not negated.", hint="add one, as in SEQ(A a)")
+            raise SpillwayError(
+                "the pattern has no element that is not negated.", hint="add one, as in SEQ(A a)"
+            )
         self.placing = Placing(query, kinds, codes)
         self.last = len(self.elements) - 1
         self.types = list(dict.fromkeys(name for element in query.elements for name in element.types))
@@ -162,7 +165,11 @@ class Plan:
 
     def _run_sides(self, terms: Iterable[Term], state: int) -> Iterator[Apply | Ref]:
         for term in terms:
-            if isinstance(term, Apply) and term.kind != "truth" and all(r.source == "leaf" for r in refs(term)):
+            if (
+                isinstance(term, Apply)
+                and term.kind != "truth"
+                and all(r.source == "leaf" for r in refs(term))
+            ):
                 yield term
             elif isinstance(term, Apply):
                 yield from self._run_sides(term.operands, state)
@@ -248,7 +255,8 @@ class Plan:
                 shared = [] if self.query.policy == "strict" else steps[0].keys
                 shared = [key for key in shared if all(key in step.keys for step in steps)]
                 indexes.append(Index(state, steps, shared))
-            for step, index in [(step, index) for index in indexes for step in index.steps if step in steps]:
+        for index in indexes:
+            for step in index.steps:
                 step.tests = [test for test in step.tests if self._exact(test) not in index.keys]
         return indexes
 
@@ -299,7 +307,7 @@ class Plan:
         for k, element in enumerate(self.elements[: state + 1]):
             names = ("node", "count") if element.repeated else ("row",)
             found += [self.placing.special(k, name) for name in names]
-            if element.repeated and any(ban.after == k - 1 for ban in self.bans):
+            if element.repeated and (any(ban.after == k - 1 for ban in self.bans) or (self.held and k == 0)):
                 found.append(self.placing.special(k, "first_row"))
         return found
 
@@ -374,6 +382,3 @@ def words_of(ref: Ref) -> str:
 
 def _plain(run: Term) -> bool:
     return isinstance(run, Ref) and run.which in ("only", "last", "first")
-
-
-__all__ = ["Ban", "Index", "IndexBy", "Key", "Plan", "Step", "Test", "words"]

@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spillway.core.cep.codegen import OTHER
+from spillway.core.cep.layout import OTHER
 from spillway.core.cep.terms import NULL, Kind
 from spillway.core.join.values import times_of
 from spillway.core.join.vocabulary import Vocabulary
@@ -51,19 +51,16 @@ class Rows:
 
     def part(self, low: int, high: int | None = None) -> Rows:
         """Return the rows from ``low`` up to ``high``."""
-        at = slice(low, high)
-        return Rows(
-            *(array[at] for array in (self.times, self.kinds, self.keep, self.numbers)),
-            np.ascontiguousarray(self.ints[:, at]),
-            np.ascontiguousarray(self.floats[:, at]),
-        )
+        return self.picked(slice(low, high))
 
     def then(self, others: Rows) -> Rows:
         """Return these rows and others, in the order of time."""
-        both = Rows(*(np.concatenate(pair, axis=-1) for pair in zip(_arrays(self), _arrays(others), strict=True)))
+        both = Rows(
+            *(np.concatenate(pair, axis=-1) for pair in zip(_arrays(self), _arrays(others), strict=True))
+        )
         return both.picked(np.argsort(both.times, kind="stable"))
 
-    def picked(self, order: Ints) -> Rows:
+    def picked(self, order: Ints | slice) -> Rows:
         """Return the rows at given places."""
         return Rows(*(np.ascontiguousarray(array[..., order]) for array in _arrays(self)))
 
@@ -112,7 +109,9 @@ class Reader:
         if keep is None:
             keep = np.ones(len(times), np.bool_)
         elif len(keep) != len(times):
-            raise invalid("keep", f"an array of {len(keep)}", f"a truth value for each of the {len(times)} rows")
+            raise invalid(
+                "keep", f"an array of {len(keep)}", f"a truth value for each of the {len(times)} rows"
+            )
         ints = np.empty((len(self._ints), len(times)), np.int64)
         for n, (name, kind) in enumerate(self._ints):
             ints[n] = self._texts(table, name) if kind == "text" else _whole(_column(table, name), name)

@@ -147,7 +147,7 @@ def close_gap(ints: Any, floats: Any, buckets: Any, meta: Any, bucket: int, low:
 
 @kernel
 def _lay_out(old: Any, order: Any, ints: Any, floats: Any, keys: Any, buckets: Any, meta: Any) -> None:
-    """Copy what is kept, bucket by bucket: ``order`` lists the buckets and ``keep`` in old[6] the runs."""
+    """Copy the runs that are kept, bucket by bucket in the given order."""
     old_ints, old_floats, old_keys, old_buckets, keep = old
     made = 0
     for bucket in order:
@@ -203,7 +203,7 @@ def live(store: Arrays) -> Array:
     counts = buckets[:, COUNT]
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(buckets[:, START] - (ends - counts), counts)
+    return np.asarray(np.arange(total) + np.repeat(buckets[:, START] - (ends - counts), counts))
 
 
 def sweep(store: Arrays, shape: Shape, limit: int, drop: Array | None = None, spare: int = 0) -> Arrays:

@@ -128,7 +128,7 @@ class Writer:
     def __init__(self, name: Callable[[Ref], str]) -> None:
         self._name = name
 
-    def number(self, term: Term) -> tuple[str, list[str]]:
+    def number(self, term: Term) -> tuple[str, list[str]]:  # noqa: PLR0911
         """Return the text of a value and the conditions under which it is one."""
         match term:
             case Fixed(value, "float"):

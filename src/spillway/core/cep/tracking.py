@@ -1,14 +1,14 @@
 """What shedding knows about runs, and how it reaches them: classes, counters, refusals, a record.
 
-Each run has a **serial** number, a **class** and a **path**. Its class is decided once, when it is made, by a decision
-tree of its state over the run's features. Its path is the states and classes of itself and of all runs that it
-was made from; paths are numbered as they come up. All runs of a path's chain have the same first row, so at any moment
-they are in the same time slice
+Each run has a **serial** number, a **class** and a **path**. Its class is decided once, when it is made, by a
+decision tree of its state over the run's features. Its path is the states and classes of itself and of all runs that
+it was made from; paths are numbered as they come up. All runs of a path's chain have the same first row, so at any
+moment they are in the same time slice
 
     slice = (t_now - t_first) * slices // window
 
-and what is counted for a run and its ancestors is counted once, by path and slice, and spread over the chain when the
-counters are read (``counted``):
+and what is counted for a run and its ancestors is counted once, by path and slice, and spread over the chain when
+the counters are read (``counted``):
 
 ==========  ===============================================================================================
 completed   complete matches, counted for every run that they were made from
@@ -17,8 +17,8 @@ tested      runs looked at, counted for the run and those that it was made from
 
 There is room for 4,096 paths; what comes up later is not counted.
 
-**Refusal.** A run that a step would make is not made if hash(salt, serial) < share[state, class, slice] and it is not
-spared: hash(fixed salt, serial) >= spare. Runs that live are dropped by the same rule (``Patterns.shed``).
+**Refusal.** A run that a step would make is not made if hash(salt, serial) < share[state, class, slice] and it is
+not spared: hash(fixed salt, serial) >= spare. Runs that live are dropped by the same rule (``Patterns.shed``).
 
 **Record.** One entry for each run and match: serial, state, parent's serial, row, first time, time, and whether it is
 complete; and the run's features.
@@ -44,11 +44,23 @@ RECORD = ("serial", "state", "parent", "row", "first_us", "at_us", "complete")
 _PATHS = 4096
 _SPARED = mix(0x5350415245)
 _ROOM = 1 << 12
-_KEPT = ("features", "thresholds", "lefts", "rights", "roots", "limits", "spare", "salt", "paths", "counts", "refused")
+_KEPT = (
+    "features",
+    "thresholds",
+    "lefts",
+    "rights",
+    "roots",
+    "limits",
+    "spare",
+    "salt",
+    "paths",
+    "counts",
+    "refused",
+)
 
 
 @kernel
-def chance(salt: int, serial: int) -> int:
+def chance(salt: int, serial: int) -> Any:
     """Return the hash by which a run is refused or dropped (the finaliser of splitmix64)."""
     z = np.uint64(salt) + np.uint64(serial) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -57,11 +69,9 @@ def chance(salt: int, serial: int) -> int:
 
 
 @kernel
-def chosen(salts: Any, spare: int, limit: int, serial: int) -> bool:
+def chosen(salts: Any, spare: int, limit: int, serial: int) -> Any:
     """Return whether a run is to go, of which the share that belongs to ``limit`` is."""
-    return (
-        limit > -(2**63) and chance(salts[0], serial) <= limit and chance(salts[1], serial) > spare
-    )
+    return limit > -(2**63) and chance(salts[0], serial) <= limit and chance(salts[1], serial) > spare
 
 
 @kernel
@@ -72,7 +82,7 @@ def choose(salts: Any, spare: int, limits: Any, serials: Any, found: Any) -> Non
 
 
 @kernel
-def path_of(slots: Any, paths: Any, parent: int, state: int, kind: int) -> int:
+def path_of(slots: Any, paths: Any, parent: int, state: int, kind: int) -> Any:
     """Return the number of a path, 0 if there is no room for it."""
     mask = len(slots) - 1
     at = ((parent * 64 + state) * 4096 + kind) * 0x1E3779B97F4A7C15
@@ -150,7 +160,9 @@ class Tracking:
     def classify(self, trees: Sequence[FlatTree | None]) -> None:
         """Take a tree for each state; without one all runs of a state are of class 0."""
         if len(trees) != self.states:
-            raise invalid("trees", f"{len(trees)} trees", f"one for each of the {self.states} states, or None")
+            raise invalid(
+                "trees", f"{len(trees)} trees", f"one for each of the {self.states} states, or None"
+            )
         roots, parts = np.full(self.states, -1, np.int64), []
         at = 0
         for state, tree in enumerate(trees):
@@ -159,7 +171,9 @@ class Tracking:
             leaf = tree.feature < 0
             width = len(self.feature_names[state])
             if (tree.left[leaf] >= self.classes).any() or (tree.feature[~leaf] >= width).any():
-                raise invalid("trees", f"tree {state}", f"classes below {self.classes}, features below {width}")
+                raise invalid(
+                    "trees", f"tree {state}", f"classes below {self.classes}, features below {width}"
+                )
             roots[state] = at
             left, right = np.where(leaf, tree.left, tree.left + at), np.where(leaf, -1, tree.right + at)
             parts.append((tree.feature, tree.threshold, left, right))
@@ -199,6 +213,11 @@ class Tracking:
         if reset:
             self.counts[:] = 0
         return tables[COMPLETED], tables[TESTED]
+
+    @property
+    def recording(self) -> bool:
+        """Whether runs are recorded."""
+        return self.record is not self._off[0]
 
     def start_recording(self) -> None:
         """Record all runs from now on."""

@@ -1,0 +1,122 @@
+"""The runs of a query as they lie in memory: one store for each index, ban and held match, and the chains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from spillway.core.cep import chains, store
+from spillway.core.cep.layout import Layout
+from spillway.core.cep.reading import Bools, Ints
+from spillway.core.cep.terms import NULL
+from spillway.core.cep.tracking import Tracking, choose
+
+
+class Runs:
+    """All runs, and ways to free them. ``limit`` is the time of the first row up to which a run has expired."""
+
+    def __init__(self, layout: Layout, within: int) -> None:
+        self.layout, self._within = layout, within
+        self._shapes = layout.shapes
+        self.stores = [store.empty(shape) for shape in self._shapes]
+        whole, fractions = layout.node_columns()
+        self._node_shape = len(whole), len(fractions)
+        self.chains = chains.empty(*self._node_shape)
+
+    def arrays(self) -> tuple[Any, Any]:
+        """Return what compiled code reads and writes."""
+        return tuple(map(tuple, self.stores)), tuple(self.chains)
+
+    def sweep(self, number: int, limit: int, drop: Bools | None = None) -> None:
+        """Free what has expired in a store, and the runs at the live places that are to be dropped."""
+        self.stores[number] = store.sweep(self.stores[number], self._shapes[number], limit, drop)
+
+    def collect(self, limit: int) -> None:
+        """Free what has expired everywhere, and the nodes that no run leads to."""
+        for number in range(len(self.stores)):
+            self.sweep(number, limit)
+        cells = self._node_cells()
+        heads = [self.stores[number].ints[column, places] for number, column, places in cells]
+        self.chains, moved = chains.collect(self.chains, heads)
+        for (number, column, places), old in zip(cells, heads, strict=True):
+            self.stores[number].ints[column, places] = moved[old]
+
+    def _node_cells(self) -> list[tuple[int, int, Ints]]:
+        found = []
+        for number, leaves in enumerate(self.layout.leaves):
+            places = store.live(self.stores[number])
+            for leaf in leaves:
+                if leaf.which == "node":
+                    found.append((number, self.layout.column(number, leaf)[1], places))
+        return found
+
+    def used(self) -> list[Ints]:
+        """Return all whole numbers that are there: the codes of texts are among them."""
+        parts = [part for s in self.stores for part in (s.ints.ravel(), s.keys.ravel())]
+        return [*parts, self.chains.ints.ravel()]
+
+    @property
+    def count(self) -> int:
+        """How many runs there are; one that waits for two kinds of rows is counted twice."""
+        return sum(int(s.meta[store.LIVE]) for s in self.stores[: self.layout.first_ban])
+
+    @property
+    def bytes(self) -> int:
+        """The memory that they take."""
+        return sum(map(store.size_bytes, self.stores)) + sum(array.nbytes for array in self.chains)
+
+    def alive(self, tracking: Tracking, now: int) -> Ints:
+        """Return how many runs there are by [state, class, slice]."""
+        table = np.zeros((tracking.states, tracking.classes, tracking.slices), np.int64)
+        for state in range(tracking.states):
+            parts = [self._tracked(n, tracking, now) for n in self._stores_of(state)]
+            if parts:
+                serials, kinds, slices = (np.concatenate(column) for column in zip(*parts, strict=True))
+                _, at = np.unique(serials, return_index=True)
+                np.add.at(table[state], (kinds[at], slices[at]), 1)
+        return table
+
+    def shed(self, tracking: Tracking, now: int, limit: int, limits: Ints, salts: Ints, spare: int) -> Ints:
+        """Drop runs whose hash is within the limit of their [state, class, slice]; return how many by state."""
+        gone = np.zeros(tracking.states, np.int64)
+        for state in range(tracking.states):
+            if (limits[state] == NULL).all():
+                continue
+            dropped = [np.empty(0, np.int64)]
+            for number in self._stores_of(state):
+                serials, kinds, slices = self._tracked(number, tracking, now)
+                drop = np.zeros(len(serials), np.bool_)
+                choose(salts, spare, limits[state, kinds, slices], serials, drop)
+                if drop.any():
+                    dropped.append(serials[drop])
+                    self.sweep(number, limit, drop)
+            gone[state] = len(np.unique(np.concatenate(dropped)))
+        return gone
+
+    def _stores_of(self, state: int) -> list[int]:
+        return [n for n, index in enumerate(self.layout.plan.indexes) if index.state == state]
+
+    def _tracked(self, number: int, tracking: Tracking, now: int) -> tuple[Ints, Ints, Ints]:
+        """Return serial numbers, classes and slices of the live runs of a store."""
+        found, places = self.stores[number].ints, store.live(self.stores[number])
+        ages = np.minimum(np.maximum(0, now - found[0, places]), self._within - 1)
+        return found[1, places], found[2, places], ages * tracking.slices // self._within
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as arrays."""
+        state = {f"chains.{name}": array for name, array in chains.snapshot(self.chains).items()}
+        for n, part in enumerate(self.stores):
+            state |= {f"{n}.{name}": array for name, array in store.snapshot(part).items()}
+        return state
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a snapshot."""
+        self.chains = chains.restore(under("chains.", state), *self._node_shape)
+        self.stores = [store.restore(under(f"{n}.", state), shape) for n, shape in enumerate(self._shapes)]
+
+
+def under(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arrays whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
