@@ -132,7 +132,10 @@ def _odd(weights: Column) -> Column:
 
 
 def row_hash(df: DataFrame) -> Column:
-    """Return a hash of all columns of a row that have one; of maps, of their entries."""
+    """Return a hash of all columns of a row that have one; of maps, of their entries.
+
+    For plain columns it is that of ``spillway.core.hashing.row_hashes`` with the salt 0.
+    """
     columns = []
     for field in df.schema.fields:
         column, kind = quoted(field.name), field.dataType
@@ -140,7 +143,7 @@ def row_hash(df: DataFrame) -> Column:
             column, kind = F.map_entries(column), T.StructType([T.StructField("v", kind.valueType)])
         if not _has(kind, (T.MapType, T.VariantType)):
             columns.append(column)
-    return F.xxhash64(*columns)
+    return F.xxhash64(*columns, F.lit(0).cast("bigint"))
 
 
 def _has(kind: T.DataType, unhashable: tuple[type[T.DataType], ...]) -> bool:

@@ -158,10 +158,11 @@ class Unpack:
                     yield from from_bytes(packed.as_buffer()).to_batches()
 
 
-def to_bytes(table: pa.Table) -> bytes:
+def to_bytes(table: pa.Table, compression: str | None = None) -> bytes:
     """Return a table as bytes."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table.combine_chunks())
     return bytes(sink.getvalue())
 

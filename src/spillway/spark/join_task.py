@@ -1,10 +1,18 @@
-"""A shard as Spark calls it: the rows of a batch and its state in, packed pairs and counts out."""
+"""A shard as Spark calls it: the rows of a batch and its state in, packed pairs and counts out.
+
+Making a shard from its state takes time: bit sets and indexes are built anew. Spark uses its Python processes again,
+so a process remembers the shards it had last. A shard is taken from there only if the state that Spark hands over is,
+to the checksum, the one that it left; where it is not (another process had it in between, a batch is done again), it
+is made from the state. What comes out is the same.
+"""
 
 from __future__ import annotations
 
 import math
 import time
 import warnings
+import zlib
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -50,7 +58,10 @@ class ShardTask:
         acknowledge_at_once()
         shard = int(key[0])
         logic = self._of_shard(shard)
-        live = Live.restored(logic.config, state.get) if state.exists else Live.new(logic.config)
+        place = (self.control.folder, self.control.stage, shard)
+        live = REMEMBERED.take(place, state.get) if state.exists else Live.new(logic.config)
+        if live is None:
+            live = Live.restored(logic.config, state.get)
         arrived = Arrived.of(frames)
         budget, note = self._budget()
         watermark_ms = state.getCurrentWatermarkMs()
@@ -68,6 +79,7 @@ class ShardTask:
         logic.forget(live)
         after = live.state()
         state.update(after)
+        REMEMBERED.put(place, after, live)
         _wake_up(state, live, watermark_ms)
         counts.state_bytes = sum(len(part) for part in after if isinstance(part, bytes))
         found = asdict(counts)
@@ -93,6 +105,35 @@ class ShardTask:
         decision, note = self.control.decision_for(int(told) if told is not None else -1, query)
         budget = None if decision is None else decision.work_budget_of(self.control.stage)
         return (None if budget is None else budget / len(self.grid.keys)), note
+
+
+class Memory:
+    """The shards that a process had last, by their place; no more than a few."""
+
+    def __init__(self, most: int = 4) -> None:
+        self._most = most
+        self._shards: OrderedDict[tuple[str, int, int], tuple[Any, Live]] = OrderedDict()
+
+    def take(self, place: tuple[str, int, int], state: tuple[Any, ...]) -> Live | None:
+        """Return the shard that left this very state, None if it is not here."""
+        left, live = self._shards.pop(place, (None, None))
+        return live if left == _fingerprint(state) else None
+
+    def put(self, place: tuple[str, int, int], state: tuple[Any, ...], live: Live) -> None:
+        """Remember a shard with the state that it leaves."""
+        self._shards[place] = (_fingerprint(state), live)
+        while len(self._shards) > self._most:
+            self._shards.popitem(last=False)
+
+
+REMEMBERED = Memory()
+
+
+def _fingerprint(state: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what tells states apart: long parts by their length and checksum."""
+    return tuple(
+        (len(part), zlib.crc32(part)) if isinstance(part, bytes | bytearray) else part for part in state
+    )
 
 
 class Arrived:

@@ -1,0 +1,256 @@
+"""The shards of a join on Spark, without Spark: exact by the definition, whatever the order and the shards."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from spillway.core.join import JoinConfig, Predicate, equality, inner_product, overlap, subset, superset
+from spillway.errors import SpillwayError
+from spillway.spark.join_grid import Grid
+from spillway.spark.join_shard import Output, ShardLogic
+from tests.core.join import oracle
+from tests.core.spark_parts.shards import Shards, with_order
+
+DELAY_US = 2_000_000
+GRID = Grid(2, 3, False, (10, 11, 12, 13, 14, 15))
+HASHED = Grid(3, 3, True, (20, 21, 22))
+ALONE = Grid(1, 1, False, (3,))
+US = 1_000_000
+
+
+def a_set(chance: random.Random) -> list[int] | None:
+    if chance.random() < 0.05:
+        return None
+    return [chance.randrange(12) for _ in range(chance.choice((0, 1, 3, 5)))]
+
+
+def weighted(chance: random.Random) -> Any:
+    return [(f"w{item}", chance.choice((0.5, 1.0, 2.0))) for item in set(a_set(chance) or [1])]
+
+
+def single(chance: random.Random) -> str | None:
+    return None if chance.random() < 0.1 else f"key {chance.randrange(6)}"
+
+
+CASES: dict[str, tuple[Predicate, Any, Any]] = {
+    "overlap": (overlap("v", at_least=2), a_set, pa.list_(pa.int64())),
+    "subset": (subset("v"), a_set, pa.list_(pa.int32())),
+    "superset": (superset("v"), a_set, pa.list_(pa.int64())),
+    "inner_product": (inner_product("v", at_least=1.5), weighted, pa.map_(pa.string(), pa.float64())),
+    "equality": (equality("v"), single, pa.string()),
+}
+
+
+def logic(on: Predicate, **options: Any) -> ShardLogic:
+    access = "index" if on.kind == "equality" else "scan"
+    config = JoinConfig(
+        on=on,
+        within_s=(1.5, 0.8),
+        time="ts",
+        late="drop",
+        access=access,
+        shedding=options.pop("shedding", "selective"),
+    )
+    return ShardLogic(
+        config, Output(("l", "lt", "lv"), ("r", "rt", "rv"), "score"), (DELAY_US, DELAY_US), **options
+    )
+
+
+def rows(chance: random.Random, make: Any, kind: Any, batches: int, rate: int) -> list[pa.Table]:
+    """Rows of one side, a second for each batch, out of order by up to the watermark's delay."""
+    ids = list(range(batches * rate))
+    times = [int((n / rate + 10) * 10) * 100_000 for n in ids]  # tenths of a second, so that there are ties
+    values = [make(chance) for _ in ids]
+    order = sorted(ids, key=lambda n: times[n] + chance.randrange(DELAY_US - 200_000))
+    found = []
+    for batch in range(batches):
+        some = order[batch * rate : (batch + 1) * rate]
+        table = pa.table(
+            {
+                "id": pa.array(some, pa.int64()),
+                "ts": pa.array([times[n] for n in some], pa.timestamp("us", "UTC")),
+                "v": pa.array([values[n] for n in some], kind),
+            }
+        )
+        found.append(with_order(table))
+    return found
+
+
+def parts(on: Predicate, grid: Grid) -> Any:
+    """Stand in for Spark's hash of a row, or of its key."""
+
+    def part_of(side: int, table: pa.Table) -> pa.Array:
+        def of(row: int, value: Any) -> int | None:
+            if value is None or (not value and not on.sees_empty):
+                return None
+            key = sum(map(ord, value)) if grid.hashed else row * 7
+            return key % grid.parts(side)
+
+        found = map(of, table["id"].to_pylist(), table["v"].to_pylist())
+        return pa.array(list(found), pa.int32())
+
+    return part_of
+
+
+def plain(tables: list[pa.Table]) -> list[oracle.Row]:
+    rows = sorted((row for table in tables for row in table.to_pylist()), key=lambda row: row["id"])
+    return [
+        (round(10 * row["ts"].timestamp()), row["v"]) for row in rows
+    ]  # tenths, in which nothing is rounded
+
+
+def expected(on: Predicate, left: list[pa.Table], right: list[pa.Table], until_us: int) -> set[oracle.Pair]:
+    sides = plain(left), plain(right)
+    pairs = oracle.join(*sides, on.kind, on.at_least, (15, 8))
+    until = until_us // 100_000
+    return {pair for pair in pairs if max(sides[0][pair[0]][0] or 0, sides[1][pair[1]][0] or 0) <= until}
+
+
+def latest(tables: list[pa.Table]) -> int:
+    return max(int(np.max(table["ts"].cast(pa.int64()).to_numpy())) for table in tables)
+
+
+def pairs_of(table: pa.Table | None) -> list[oracle.Pair]:
+    if table is None:
+        return []
+    return list(zip(*(table[name].to_pylist() for name in ("l", "r", "score")), strict=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_all_pairs_come_once_and_in_time_whatever_the_order_and_the_shards(name: str) -> None:
+    on, make, kind = CASES[name]
+    grid = HASHED if name == "equality" else GRID
+    chance = random.Random(5)
+    left, right = rows(chance, make, kind, 6, 40), rows(chance, make, kind, 6, 15)
+    shards = [
+        Shards(logic(on), grid, seed=seed, forgetful=seed == 1, part_of=parts(on, grid)) for seed in (0, 1)
+    ]
+    found: list[oracle.Pair] = []
+    for batch in zip(left, right, strict=True):
+        first, second = (pairs_of(each.feed(*batch)) for each in shards)
+        assert sorted(first) == sorted(second), "from memory and from state, in whatever order rows come"
+        found += first
+    assert len(found) == len(set(found))
+    until = min(latest(left), latest(right)) - DELAY_US
+    assert set(found) == expected(on, left, right, until)
+    assert len(found) > 20
+    counts = shards[0].counts
+    assert counts["waiting"] > 0
+    assert counts["late"] == 0
+
+
+def test_a_budget_is_kept_and_gives_some_of_the_pairs_the_same_on_replay() -> None:
+    on, make, kind = CASES["overlap"]
+    chance = random.Random(7)
+    left, right = rows(chance, make, kind, 6, 60), rows(chance, make, kind, 6, 60)
+    runs = []
+    for seed in (0, 1):
+        shards = Shards(logic(on), GRID, seed=seed, forgetful=seed == 1, part_of=parts(on, GRID))
+        found = []
+        for batch in zip(left, right, strict=True):
+            found += pairs_of(shards.feed(*batch, budget=1_200.0))
+            assert shards.counts["spent"] <= 1_200
+            assert shards.counts["demand"] >= shards.counts["spent"]
+        runs.append(found)
+    assert sorted(runs[0]) == sorted(runs[1])
+    exact = expected(on, left, right, min(latest(left), latest(right)) - DELAY_US)
+    assert set(runs[0]) < exact
+    assert 0.02 < len(runs[0]) / len(exact) < 0.9
+
+
+def test_what_is_shed_at_random_counts_the_rows_and_the_demand_before() -> None:
+    on, make, kind = CASES["overlap"]
+    chance = random.Random(7)
+    left, right = rows(chance, make, kind, 6, 200), rows(chance, make, kind, 6, 200)
+    exact, thinned = (Shards(logic(on, shedding="random"), ALONE, part_of=parts(on, ALONE)) for _ in range(2))
+    demand = dropped = 0.0
+    for batch in zip(left, right, strict=True):
+        exact.feed(*batch)
+        thinned.feed(*batch, budget=8_000.0)
+        demand += thinned.counts["demand"] - exact.counts["demand"]
+        dropped += thinned.counts["dropped"]
+    assert dropped > 300
+    assert abs(demand) < 0.3 * 159_611, "of what all comparisons would be"
+
+
+def test_observing_compares_everything() -> None:
+    on, make, kind = CASES["overlap"]
+    chance = random.Random(7)
+    left, right = rows(chance, make, kind, 4, 40), rows(chance, make, kind, 4, 40)
+    shards = Shards(logic(on), GRID, enforce=False, part_of=parts(on, GRID))
+    found = [pairs_of(shards.feed(*batch, budget=0.0)) for batch in zip(left, right, strict=True)]
+    exact = expected(on, left, right, min(latest(left), latest(right)) - DELAY_US)
+    assert {pair for some in found for pair in some} == exact
+
+
+def one(ident: int, seconds: float, value: list[int] | None = None) -> pa.Table:
+    table = pa.table(
+        {
+            "id": pa.array([ident], pa.int64()),
+            "ts": pa.array([int(seconds * US)], pa.timestamp("us", "UTC")),
+            "v": pa.array([[1, 2] if value is None else value], pa.list_(pa.int64())),
+        }
+    )
+    return with_order(table)
+
+
+NOTHING = one(0, 0).slice(0, 0)
+
+
+def test_an_idle_side_is_waited_for_unless_told_otherwise_and_late_rows_are_counted_once() -> None:
+    on = overlap("v", at_least=2)
+    for idle_us, waited in ((None, 2), (3 * US, 0)):
+        shards = Shards(logic(on, idle_us=idle_us), GRID, part_of=parts(on, GRID))
+        assert shards.feed(one(0, 100), one(0, 100)) is None
+        assert shards.counts["waiting"] == 2, "until the watermark, 2 seconds later, has come to them"
+        assert pairs_of(shards.feed(one(1, 101), NOTHING)) == []
+        found = pairs_of(shards.feed(one(2, 106), NOTHING))
+        assert found == ([] if waited else [(0, 0, 2.0), (1, 0, 2.0)][: len(found)])
+        assert bool(found) == (not waited)
+        shards.feed(one(3, 107), NOTHING)
+        late = pairs_of(shards.feed(NOTHING, one(1, 99.5)))
+        assert late == []
+        assert shards.counts["late"] == (0 if waited else 1)
+
+
+def test_sparks_own_watermark_counts_where_it_is_ahead() -> None:
+    on = overlap("v", at_least=2)
+    shards = Shards(logic(on), GRID, part_of=parts(on, GRID))
+    assert shards.feed(one(0, 100), one(0, 100)) is None
+    wakes = [state.wake_ms for state in shards.states.values() if state.wake_ms is not None]
+    assert set(wakes) == {99_999}, "asked to be called when the watermark is at 100 s"
+    found = shards.feed(NOTHING, NOTHING, watermark_ms=100_000)
+    assert pairs_of(found) == [(0, 0, 2.0)]
+    assert all(state.wake_ms is None for state in shards.states.values())
+
+
+def test_state_is_bounded_by_the_windows() -> None:
+    on, make, kind = CASES["overlap"]
+    chance = random.Random(3)
+    left, right = rows(chance, make, kind, 40, 60), rows(chance, make, kind, 40, 60)
+    shards = Shards(logic(on), ALONE, part_of=parts(on, ALONE))
+    sizes = []
+    for batch in zip(left, right, strict=True):
+        shards.feed(*batch)
+        sizes.append(shards.counts["state_bytes"])
+    assert max(sizes[20:]) < 1.25 * max(sizes[5:20])
+
+
+def test_what_cannot_match_is_set_aside_and_counted() -> None:
+    on = overlap("v", at_least=2)
+    shards = Shards(logic(on), GRID, part_of=parts(on, GRID))
+    shards.feed(one(0, 100, []), one(0, 100))
+    assert (shards.counts["arrived"], shards.counts["unmatched"]) == (2, 1)
+
+
+def test_columns_that_have_changed_are_told() -> None:
+    on = overlap("v", at_least=2)
+    shards = Shards(logic(on), GRID, forgetful=True, part_of=parts(on, GRID))
+    shards.feed(one(0, 100), one(0, 100))
+    with pytest.raises(SpillwayError, match="columns have changed"):
+        shards.feed(one(2, 101).append_column("new", pa.array([1])), NOTHING)
