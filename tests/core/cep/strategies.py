@@ -42,8 +42,19 @@ FUNCTIONS = (
     "-({})",
     "({})^2",
     "log({})",
+    "log10({})",
+    "exp({})",
 )
-PAIRS = ("({} + {})", "({} - {})", "({} * {})", "({} / {})", "({} % {})", "least({}, {})", "avg({}, {})")
+PAIRS = (
+    "({} + {})",
+    "({} - {})",
+    "({} * {})",
+    "({} / {})",
+    "({} % {})",
+    "least({}, {})",
+    "max({}, {})",
+    "avg({}, {}, 1)",
+)
 
 Row = dict[str, Any]
 
@@ -104,7 +115,7 @@ def queries(
         negated.append(variable)
     several = draw(st.sampled_from([1, 1, 2, 0, 0, 3]))
     conditions = [draw(conditions_over(plain, repeated, negated)) for _ in range(several)]
-    if draw(st.integers(0, 2)) == 0:
+    if (len(elements) > 1 or repeated) and draw(st.integers(0, 2)) == 0:
         conditions.insert(0, draw(st.sampled_from(["[id]", "[id]", "[tag]", "[v]"])))
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     window = f"WITHIN {draw(st.sampled_from([6, 10, 50, 3]))} us{draw(st.sampled_from(['', ' INCLUSIVE']))}"

@@ -85,6 +85,7 @@ def test_what_cannot_be_read(text: str, said: str) -> None:
         ("A§{0,2} a[]", "at least one row"),
         ("NEG §A a", "all elements are negated"),
         ("B b, NEG §A+ a[]", "write NEG A a"),
+        ("A§{2,9999999999} a[]", "at most 1,000,000,000 rows"),
     ],
 )
 def test_elements(text: str, said: str) -> None:
@@ -121,6 +122,7 @@ def test_elements(text: str, said: str) -> None:
         ("§sqrt(a.v, 2) > 1", "sqrt takes one value, here are 2."),
         ("§least(a.v) > 1", "least takes two or more values, here are 1."),
         ("a.v = §99999999999999999999", "64 bits"),
+        ("a.x = §1e999", "too large for a number"),
     ],
 )
 def test_conditions(condition: str, said: str) -> None:
@@ -155,6 +157,10 @@ def test_conditions(condition: str, said: str) -> None:
 )
 def test_kinds(condition: str, said: str) -> None:
     assert said in str(refused(f"PATTERN SEQ(A a, B b, C+ c[]) WHERE {condition} WITHIN 1 s"))
+
+
+def test_a_single_row_is_like_itself() -> None:
+    assert "there is but one row" in str(refused("PATTERN SEQ(A a) WHERE a.v = 1 AND §[id] WITHIN 1 s"))
 
 
 def test_a_query_is_a_text() -> None:

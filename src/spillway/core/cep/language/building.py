@@ -9,6 +9,7 @@ only this package knows.
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -39,6 +40,7 @@ _COMPARISONS = {"==": "=", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
 _WHICH: dict[str, Which] = {"": "i", "i": "i", "i+1": "i+1", "last": "last", "first": "first"}
 _LONGEST_US = 2**62
 _LARGEST = 2**63 - 1
+_LONGEST = 10**9  # rows of a sequence
 
 
 @v_args(meta=True)
@@ -240,10 +242,14 @@ class Builder(Transformer[Token, Any]):
         if most is not None and most < least:
             wrong = f"lengths from {least} to {most} are none at all: the smaller number comes first."
             raise QueryError(wrong, self.text, at(meta))
+        if max(least, most or 0) > _LONGEST:
+            raise QueryError(f"a repeated element has at most {_LONGEST:,} rows.", self.text, at(meta))
         return least, most
 
     def _number(self, token: Token) -> int | float:
         if not token.isdigit():
+            if math.isinf(float(token)):
+                raise QueryError(f"{token} is too large for a number.", self.text, at(token))
             return float(token)
         if int(token) > _LARGEST:
             wrong = f"{token} is too large for a whole number of 64 bits."

@@ -46,7 +46,12 @@ def normal(query: Query) -> tuple[Expression, ...]:
     for condition in query.conditions:
         for part in _parts(_pushed(condition, True, query.text), "and"):
             if isinstance(part, Operation) and part.operator == "same":
-                found.update(dict.fromkeys(_equations(part, query.elements)))
+                equations = dict.fromkeys(_equations(part, query.elements))
+                if not equations:
+                    raise QueryError(
+                        "there is but one row, and nothing that it could be like.", query.text, part.place
+                    )
+                found.update(equations)
                 continue
             for inner in walk(part):
                 if isinstance(inner, Operation) and inner.operator == "same":

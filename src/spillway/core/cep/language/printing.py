@@ -32,6 +32,7 @@ _TIGHTNESS = {
     **{"+": 5, "-": 5, "*": 6, "/": 6, "%": 6, "neg": 7, "^": 8},
 }
 _ATOM = 9
+_WORD = re.compile(r"[^\W\d²³][^\W²³]*")
 _UNITS_US = {
     "days": 86_400_000_000,
     "h": 3_600_000_000,
@@ -122,11 +123,11 @@ def _constant(value: float | str | bool) -> str:
 
 
 def _type(name: str) -> str:
-    return _constant(name) if name.upper() in KEYWORDS else _name(name)
+    return name if _WORD.fullmatch(name) and name.upper() not in KEYWORDS else _constant(name)
 
 
 def _name(name: str) -> str:
-    return name if re.fullmatch(r"[^\W\d²³][^\W²³]*", name) else f"`{name}`"
+    return name if _WORD.fullmatch(name) else f"`{name}`"
 
 
 def _duration(us: int) -> str:
