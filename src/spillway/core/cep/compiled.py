@@ -1,7 +1,14 @@
-"""The program of a query as machine code, once per process and text."""
+"""The program of a query as machine code, compiled once per machine.
+
+Compiling takes a few seconds. Numba keeps what it has compiled on disk, beside the file that a function is from, under
+the function's name. A program is from no file, so it says that it is from this one, and its name has a fingerprint
+of its text and of all that it calls: the same query is found again by later processes, and an engine that has changed
+does not find what an older one has left.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
 from functools import lru_cache
@@ -14,6 +21,8 @@ from spillway.core.cep import layout, store, tracking
 from spillway.core.cep.terms import NULL
 from spillway.core.kernel import kernel
 
+Advance = Callable[..., int]
+
 
 @kernel
 def bits(value: float) -> Any:
@@ -21,52 +30,50 @@ def bits(value: float) -> Any:
     return np.float64(value + 0.0).view(np.int64)
 
 
-_NAMES = {
-    name: getattr(module, name)
-    for module, names in (
-        (
-            store,
-            (
-                "START",
-                "COUNT",
-                "ROOM",
-                "EARLIEST",
-                "BUCKETS",
-                "LIVE",
-                "NEVER",
-                "enlarge",
-                "expire",
-                "close_gap",
-            ),
-        ),
-        (
-            layout,
-            ("ROW", "STEP", "RUN", "UPTO", "DONE", "FAIL", "WRITTEN", "SERIAL", "HEAD", "NEED", "RECORDED"),
-        ),
-        (layout, ("NODES", "OUTPUT", "RECORDS", "OTHER")),
-        (tracking, ("path_of", "chosen", "COMPLETED", "TESTED")),
-    )
-    for name in names
+_CALLED = {
+    "bits": bits,
+    "enlarge": store.enlarge,
+    "expire": store.expire,
+    "close_gap": store.close_gap,
+    "path_of": tracking.path_of,
+    "chosen": tracking.chosen,
+}
+_STORE = ("START", "COUNT", "ROOM", "EARLIEST", "BUCKETS", "LIVE", "NEVER")
+_CURSOR = ("ROW", "STEP", "RUN", "UPTO", "DONE", "FAIL", "WRITTEN", "SERIAL", "HEAD", "NEED", "RECORDED")
+_LAYOUT = (*_CURSOR, "NODES", "OUTPUT", "RECORDS", "OTHER")
+_CONSTANTS = {
+    "NULL": NULL,
+    **{name: getattr(store, name) for name in _STORE},
+    **{name: getattr(layout, name) for name in _LAYOUT},
+    **{name: getattr(tracking, name) for name in ("COMPLETED", "TESTED")},
 }
 
 
+def fingerprint(source: str) -> str:
+    """Return a name for a program: the same only if text, constants and called code are the same."""
+    codes = [function.py_func.__code__ for function in (*_CALLED.values(), tracking.chance)]
+    called = [(code.co_code.hex(), repr(code.co_consts)) for code in codes]
+    return hashlib.sha256(repr((source, _CONSTANTS, called)).encode()).hexdigest()[:20]
+
+
 @lru_cache(maxsize=64)
-def program(source: str) -> Callable[..., int]:
+def program(source: str) -> Advance:
     """Return a program as Python runs it."""
-    scope: dict[str, Any] = {**_NAMES, "np": np, "math": math, "NULL": NULL, "bits": bits}
-    exec(compile(source, "<pattern>", "exec"), scope)
-    advance: Callable[..., int] = scope["advance"]
+    name = f"advance_{fingerprint(source)}"
+    scope: dict[str, Any] = {**_CALLED, **_CONSTANTS, "np": np, "math": math, "__name__": __name__}
+    exec(compile(source.replace("def advance(", f"def {name}("), __file__, "exec"), scope)
+    advance: Advance = scope[name]
     return advance
 
 
 @lru_cache(maxsize=64)
-def compiled(source: str) -> Callable[..., int]:
+def compiled(source: str) -> Advance:
     """Return a program as machine code."""
-    advance: Callable[..., int] = numba.njit(error_model="numpy")(program(source))
+    advance: Advance = numba.njit(cache=True, error_model="numpy")(program(source))
     return advance
 
 
-def interpreted(source: str) -> Callable[..., int]:
+def interpreted(source: str) -> Advance:
     """Return a program that is ready at once and a hundred times slower: for short tables."""
     advance = program(source)
 
