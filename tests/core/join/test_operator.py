@@ -323,11 +323,31 @@ def test_items_that_come_and_go_are_given_bits_anew() -> None:
 
 
 def test_warming_up_leaves_one_signature_for_each_kernel() -> None:
-    from spillway.core.join import choosing, inverted, scan, values
+    from spillway.core.join import (
+        choosing,
+        correlation,
+        draws,
+        index,
+        matches,
+        sampling,
+        scan,
+        sliding,
+        utility,
+        values,
+    )
 
     warm_up(("scan", "index", "sorted_index"))
-    left, right = two_streams(rate=20, seconds=5, lag_s=1, seed=1)
+    left, right = two_streams(rate=20, seconds=5, lag_s=1, seed=1, kinds="ab")
+    shedding = Shedding(utility=Utility("kind", {"a": 2.0, "b": 1.0}))
     for access in ACCESSES:
-        run(left, right, on=overlap("v", at_least=2), within_s=2, time="ts", budget=50, access=access)
-    kernels: list[Any] = [scan._scan, scan._scan_single, choosing._choose, inverted._search, values._tidy]
-    assert [len(kernel.signatures) for kernel in kernels] == [1] * 5
+        given: dict[str, Any] = {"within_s": 2, "time": "ts", "budget": 5000, "access": access}
+        run(left, right, on=overlap("v", at_least=2), shedding=shedding, **given)
+        run(left, right, on=overlap("v", at_least=2), shedding="random", **given)
+    kernels: list[Any] = [
+        *(choosing._choose, correlation._tally, correlation._estimate, draws._draw, index._search),
+        *(index._insert_all, index._expire_all, matches._numbered, sampling._sample, scan._scan),
+        *(scan._scan_single, sliding._meetings, utility._tally, values._tidy),
+    ]
+    assert {kernel.__name__: len(kernel.signatures) for kernel in kernels} == {
+        kernel.__name__: 1 for kernel in kernels
+    }

@@ -40,7 +40,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from spillway.core.join.inlined import inlined
+from spillway.core.join.inlined import inlined, lent
 from spillway.core.join.sliding import Meetings
 from spillway.core.join.store import Store
 from spillway.core.join.values import Floats, Ints
@@ -61,8 +61,8 @@ def basic_windows(window: int, length: int, slide: Slide) -> int:
 @inlined
 def age(time: int, other: int, length: int, smooth: bool) -> Any:
     """Return j, the basic window in which a row at ``time`` meets one at ``other``."""
-    if smooth:
-        return max(0, -(-(time - other) // length) - 1)
+    if smooth:  # without a sign division is faster
+        return np.int64(np.uint64(max(0, time - other - 1)) // np.uint64(length))
     return time // length - other // length
 
 
@@ -121,19 +121,18 @@ def _joined(parts: Any, began: int, written: int) -> int:
 
 @kernel
 def _choose(
-    i: int, meetings: Any, types: Any, own_first: int, times: Any, first: int, full: Any, fraction: Any,
-    carry: Any, order: Any, newer: Any, count: Any, edges: Any, length: int, smooth: bool, count_all: bool,
-    met: Any, begins: Any, ends: Any, taken: Any, parts: Any, since: int, written: int,
+    meetings: Any, types: Any, times: Any, firsts: Any, full: Any, fraction: Any, carry: Any, order: Any,
+    newer: Any, count: Any, edges: Any, length: int, smooth: bool, count_all: bool, met: Any, begins: Any,
+    ends: Any, taken: Any, parts: Any, since: int, written: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Choose for the rows that meet window i; stop where there is no room for the parts of one more."""
-    side, row, time, low, high = meetings
-    n = count[i]
+    """Choose for rows from one on; stop where there is no room for the parts of one more."""
+    side, row, time, low, high = lent(meetings)
+    types, all_times, parts = lent(types), lent(times), lent(parts)
     for k in range(since, len(side)):
-        if side[k] == i:
-            continue
-        if written + n > len(parts):
+        if written + edges.shape[1] > len(parts):
             return k, written
-        size, kind = high[k] - low[k], types[row[k] - own_first]
+        i, size, n = 1 - side[k], high[k] - low[k], count[1 - side[k]]
+        kind = types[0][row[k] - firsts[0]] if i else types[1][row[k] - firsts[1]]
         share = 1.0 if full[k] else fraction[i, kind]
         a = size
         if share < 1.0:
@@ -144,6 +143,7 @@ def _choose(
         if a == 0:
             continue
         newest = time[k] - length if smooth else time[k] // length * length  # where basic window 0 begins
+        times, first = (all_times[1], firsts[1]) if i else (all_times[0], firsts[0])
         for rank in range(n):
             j = rank if share >= 1.0 else order[i, rank]
             start, stop = low[k], high[k]
@@ -215,25 +215,20 @@ class Chooser:
         """
         rows, choose = len(meetings), cast(Any, _choose)
         begins, ends, taken = np.empty((3, rows), np.int64)
-        parts, written = np.empty((2 * rows + 2 * self.most, 2), np.int64), 0
-        for i, (window, own) in enumerate((stores, stores[::-1])):
-            fixed = (
-                *(
-                    i,
-                    meetings.columns,
-                    own.types,
-                    own.first,
-                    window.times,
-                    window.first,
-                    full,
-                    fraction,
-                    self.carry,
-                ),
-                *(order, newer, self.count, self.edges, self.length, self.smooth, count_all, self.met),
-                *(begins, ends, taken),
-            )
-            done, written = choose(*fixed, parts, 0, written)
-            while done < rows:
-                parts = np.concatenate([parts, np.empty_like(parts)])
-                done, written = choose(*fixed, parts, done, written)
+        parts = np.empty((2 * rows + 2 * self.most, 2), np.int64)
+        left, right = stores
+        fixed = (
+            *(
+                meetings.columns,
+                (left.types, right.types),
+                (left.times, right.times),
+                (left.first, right.first),
+            ),
+            *(full, fraction, self.carry, order, newer, self.count, self.edges, self.length, self.smooth),
+            *(count_all, self.met, begins, ends, taken),
+        )
+        done, written = choose(*fixed, parts, 0, 0)
+        while done < rows:
+            parts = np.concatenate([parts, np.empty_like(parts)])
+            done, written = choose(*fixed, parts, done, written)
         return Ranges(begins, ends, taken, parts)

@@ -38,6 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spillway.core.join.choosing import Chooser, age
+from spillway.core.join.inlined import lent
 from spillway.core.join.matches import Matches
 from spillway.core.join.sliding import Meetings
 from spillway.core.join.store import Store
@@ -55,6 +56,7 @@ def _tally(
         for z in range(met.shape[1]):
             for j in range(met.shape[2]):
                 compared[i, j] += met[i, z, j]
+    times, other_times = lent(times), lent(other_times)
     for m in range(len(keys)):
         k = keys[m]
         if all_count or full[k]:

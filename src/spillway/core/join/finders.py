@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from spillway.core.join.choosing import Ranges
 from spillway.core.join.config import JoinConfig
-from spillway.core.join.identifier import IdentifierSorted
-from spillway.core.join.inverted import TimeOrdered
+from spillway.core.join.index import Index
 from spillway.core.join.matches import Matches, Matching
 from spillway.core.join.scan import scan
 from spillway.core.join.shedding import shedding_of
@@ -77,4 +76,4 @@ def finder_of(config: JoinConfig) -> Finder:
     if config.access == "scan":
         return Scanning()
     cut = shedding_of(config.shedding).time_correlation
-    return (TimeOrdered if config.access == "index" else IdentifierSorted)(config.length, cut)
+    return Index(config.length, cut=cut, in_time=config.access == "index")

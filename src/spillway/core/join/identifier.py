@@ -18,24 +18,21 @@ from typing import Any
 
 import numpy as np
 
-from spillway.core.join.index import Index
-from spillway.core.join.inverted import report, report_all
-from spillway.core.join.predicates import WITHIN_ARRIVING, WITHIN_STORED
+from spillway.core.join.inlined import inlined
 from spillway.core.join.table import WHOLE, place, remove
 from spillway.core.join.values import EMPTY
-from spillway.core.kernel import kernel
 
 LESS, MORE, ROW = 0, 1, 2  # columns of the links: the two subtrees, and the row that a node belongs to
 
 
-@kernel
+@inlined
 def _identifier(row: int) -> Any:
     z = np.uint64(row) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
     return z ^ (z >> np.uint64(32))
 
 
-@kernel
+@inlined
 def insert(view: Any, row: int, window: int, by_window: bool, table: Any) -> Any:
     """List a row under each of its items; return how many keys are new."""
     _, starts, items, _, _, links, first, first_item = view
@@ -60,7 +57,7 @@ def insert(view: Any, row: int, window: int, by_window: bool, table: Any) -> Any
     return keys
 
 
-@kernel
+@inlined
 def _without(links: Any, first_item: int, node: int) -> Any:
     """Return what takes the place of a node that goes."""
     less, more = links[node - first_item, LESS], links[node - first_item, MORE]
@@ -79,7 +76,7 @@ def _without(links: Any, first_item: int, node: int) -> Any:
     return heir
 
 
-@kernel
+@inlined
 def expire(view: Any, row: int, window: int, by_window: bool, table: Any) -> Any:
     """Take a row out. Return how many keys went."""
     _, starts, items, _, _, links, first, first_item = view
@@ -102,7 +99,7 @@ def expire(view: Any, row: int, window: int, by_window: bool, table: Any) -> Any
     return keys
 
 
-@kernel
+@inlined
 def _traverse(
     root: int, low: int, high: int, weight: float, other: Any, common: Any, sums: Any, met: Any, count: int,
     stack: Any,
@@ -130,90 +127,29 @@ def _traverse(
     return count, read
 
 
-@kernel
-def _search(
-    meetings: Any, ranges: Any, left: Any, right: Any, times: Any, rules: Any, at_least: float, length: int,
-    by_window: Any, tables: Any, used: Any, live: Any, scratch: Any, found: Any, since: int, written: int,
-    work: Any,
+@inlined
+def probe(
+    k: int, at: int, extra: int, ranges: Any, own: Any, other: Any, other_times: Any, length: int, apart: bool,
+    table: Any, scratch: Any, stack: Any,
 ) -> Any:  # fmt: skip
-    side, row, low, _ = meetings
-    begins, ends, taken, parts = ranges
+    """Meet rows that have items in common with one; return how many, and the lookups and postings that it took."""
+    _, starts, items, weights, _, _, _, first_item = own
+    begins, ends, _, parts = ranges
     common, sums, met = scratch
-    stack = np.empty(len(met) + 1, np.int64)
-    for k in range(since, len(side)):
-        s = side[k]
-        own, other = (left, right) if s == 0 else (right, left)
-        own_table, table = (tables[0], tables[1]) if s == 0 else (tables[1], tables[0])
-        own_times, other_times = (times[0], times[1]) if s == 0 else (times[1], times[0])
-        sizes, starts, items, weights, _, _, first, first_item = own
-        at = row[k] - first
-        began, total = begins[k], taken[k]
-        if (
-            written + total > len(found[0])
-            or used[s] + 2 * (starts[at + 1] - starts[at]) > len(own_table) // 2
-        ):
-            return k, written
-        used[s] += insert(own, row[k], own_times[at] // length, by_window[s], own_table)
-        while live[1 - s] < low[k]:
-            gone = live[1 - s]
-            window = other_times[gone - other[6]] // length
-            used[1 - s] -= expire(other, gone, window, by_window[1 - s], table)
-            live[1 - s] += 1
-        if total == 0:
-            continue
-        rule, size = rules[s], sizes[at]
-        if size == 0 and rule == WITHIN_STORED:
-            written = report_all(k, parts, began, ends[k], found, written)
-            work[1] += total
-            continue
-        count = 0
-        extra = 1 if rule == WITHIN_ARRIVING and size else 0
-        for n in range(starts[at + 1] - starts[at] + extra):
-            is_item = n < starts[at + 1] - starts[at]
-            item = items[starts[at] - first_item + n] if is_item else EMPTY
-            weight = weights[starts[at] - first_item + n] if is_item and len(weights) else 0.0
-            for p in range(began, ends[k]):
-                newest = other_times[parts[p, 1] - 1 - other[6]] // length
-                oldest = other_times[parts[p, 0] - other[6]] // length
-                for window in range(oldest if by_window[1 - s] else newest, newest + 1):
-                    slot = place(table, window if by_window[1 - s] else WHOLE, item)
-                    work[0] += 1
-                    if table[slot, 3]:
-                        count, read = _traverse(
-                            *(table[slot, 2], parts[p, 0], parts[p, 1], weight),
-                            *(other, common, sums, met, count, stack),
-                        )
-                        work[1] += read
-        written = report(k, rule, at_least, size, other, common, sums, met, count, found, written)
-    return len(side), written
-
-
-@kernel
-def _insert_all(
-    view: Any, times: Any, low: int, high: int, length: int, by_window: bool, table: Any, used: Any
-) -> int:
-    first = view[6]
-    for row in range(low, high):
-        items = view[1][row - first + 1] - view[1][row - first]
-        if used[0] + 2 * items > len(table) // 2:
-            return row
-        used[0] += insert(view, row, times[row - first] // length, by_window, table)
-    return high
-
-
-@kernel
-def _expire_all(
-    view: Any, times: Any, low: int, high: int, length: int, by_window: bool, table: Any, used: Any
-) -> None:
-    for row in range(low, high):
-        used[0] -= expire(view, row, times[row - view[6]] // length, by_window, table)
-
-
-class IdentifierSorted(Index):
-    """The index of both windows, with lists sorted by identifier."""
-
-    search, insert_all, expire_all = (
-        staticmethod(_search),
-        staticmethod(_insert_all),
-        staticmethod(_expire_all),
-    )
+    count, lookups, postings, items_here = 0, 0, 0, starts[at + 1] - starts[at]
+    for n in range(items_here + extra):
+        item = items[starts[at] - first_item + n] if n < items_here else EMPTY
+        weight = weights[starts[at] - first_item + n] if n < items_here and len(weights) else 0.0
+        for p in range(begins[k], ends[k]):
+            newest = other_times[parts[p, 1] - 1 - other[6]] // length
+            oldest = other_times[parts[p, 0] - other[6]] // length
+            for window in range(oldest if apart else newest, newest + 1):
+                slot = place(table, window if apart else WHOLE, item)
+                lookups += 1
+                if table[slot, 3]:
+                    count, read = _traverse(
+                        *(table[slot, 2], parts[p, 0], parts[p, 1], weight),
+                        *(other, common, sums, met, count, stack),
+                    )
+                    postings += read
+    return count, lookups, postings

@@ -1,48 +1,170 @@
-"""What the two indexes have in common: tables, room, and when rows are listed and taken out.
+"""Both indexes as one: tables, room, and when rows are listed and taken out.
 
 A row is listed when it is processed, right before the opposite window is searched, so that an index holds exactly the
 rows that may be met. The kernels stop when a table is more than half full or the buffers for matches might not do;
 they are enlarged, and the kernel goes on where it stopped.
+
+What its lists are is up to :mod:`spillway.core.join.inverted`, in the order of time, or to
+:mod:`spillway.core.join.identifier`. Compiled code cannot be handed functions and still be cached, so it is told
+which by a flag.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from spillway.core.join import identifier, inverted
 from spillway.core.join.choosing import Ranges
+from spillway.core.join.inlined import inlined, lent
 from spillway.core.join.matches import Matches, Matching
+from spillway.core.join.predicates import WITHIN_ARRIVING, WITHIN_STORED
+from spillway.core.join.reporting import report, report_all
 from spillway.core.join.sliding import Meetings
 from spillway.core.join.store import Store
 from spillway.core.join.table import empty_table, larger
+from spillway.core.kernel import kernel
 
 Stores = tuple[Store, Store]
 
 
+@inlined
+def _insert(in_time: bool, view: Any, row: int, window: int, by_window: bool, table: Any) -> Any:
+    if in_time:
+        return inverted.insert(view, row, window, by_window, table)
+    return identifier.insert(view, row, window, by_window, table)
+
+
+@inlined
+def _expire(in_time: bool, view: Any, row: int, window: int, by_window: bool, table: Any) -> Any:
+    if in_time:
+        return inverted.expire(view, row, window, by_window, table)
+    return identifier.expire(view, row, window, by_window, table)
+
+
+@kernel
+def _insert_all(
+    in_time: bool, view: Any, times: Any, low: int, high: int, length: int, by_window: bool, table: Any,
+    used: Any, s: int,
+) -> int:  # fmt: skip
+    """List rows until the table is too full; return the first that is not listed."""
+    starts, first = view[1], view[6]
+    for row in range(low, high):
+        if used[s] + 2 * (starts[row - first + 1] - starts[row - first]) > len(table) // 2:
+            return row
+        used[s] += _insert(in_time, view, row, times[row - first] // length, by_window, table)
+    return high
+
+
+@kernel
+def _expire_all(
+    in_time: bool, view: Any, times: Any, low: int, high: int, length: int, by_window: bool, table: Any,
+    used: Any, s: int,
+) -> None:  # fmt: skip
+    for row in range(low, high):
+        used[s] -= _expire(in_time, view, row, times[row - view[6]] // length, by_window, table)
+
+
+@kernel
+def _search(
+    in_time: bool, meetings: Any, ranges: Any, left: Any, right: Any, times: Any, rules: Any, at_least: float,
+    length: int, by_window: Any, tables: Any, used: Any, listed: Any, scratch: Any, nodes: Any, query: Any,
+    found: Any, since: int, written: int, work: Any,
+) -> Any:  # fmt: skip
+    """Process rows from one on; return the first that there was no room for, and how many matches are written."""
+    meetings, ranges, left, right, times = lent(meetings), lent(ranges), lent(left), lent(right), lent(times)
+    tables, scratch, nodes, query, found = lent(tables), lent(scratch), lent(nodes), lent(query), lent(found)
+    side, rows, _, low, high = meetings
+    begins, ends, taken, parts = ranges
+    common, sums, met = scratch
+    for k in range(since, len(side)):
+        s, row, total = side[k], rows[k], taken[k]
+        own, other = (left, right) if s == 0 else (right, left)
+        own_times, other_times = (times[0], times[1]) if s == 0 else (times[1], times[0])
+        own_table, table = (tables[0], tables[1]) if s == 0 else (tables[1], tables[0])
+        at = row - own[6]
+        items = own[1][at + 1] - own[1][at]
+        if written + total > len(found[0]) or used[s] + 2 * items > len(own_table) // 2:
+            return k, written
+        used[s] += _insert(in_time, own, row, own_times[at] // length, by_window[s], own_table)
+        for gone in range(listed[1 - s], low[k]):
+            window = other_times[gone - other[6]] // length
+            used[1 - s] -= _expire(in_time, other, gone, window, by_window[1 - s], table)
+        listed[1 - s] = max(listed[1 - s], low[k])
+        if total == 0:
+            continue
+        rule, size = rules[s], own[0][at]
+        if size == 0 and rule == WITHIN_STORED:
+            written = report_all(k, parts, begins[k], ends[k], found, written)
+            work[1] += total
+            continue
+        extra = 1 if rule == WITHIN_ARRIVING and size else 0  # empty sets are within every set
+        if in_time:
+            count, lookups, postings = inverted.probe(
+                *(
+                    k,
+                    at,
+                    extra,
+                    high[k],
+                    rule,
+                    ranges,
+                    own,
+                    other,
+                    other_times,
+                    length,
+                    by_window[1 - s],
+                    table,
+                ),
+                *(scratch, nodes, query),
+            )
+        else:
+            count, lookups, postings = identifier.probe(
+                *(
+                    k,
+                    at,
+                    extra,
+                    ranges,
+                    own,
+                    other,
+                    other_times,
+                    length,
+                    by_window[1 - s],
+                    table,
+                    scratch,
+                    nodes,
+                )
+            )
+        work[0] += lookups
+        work[1] += postings
+        written = report(k, rule, at_least, size, other, common, sums, met, count, found, written)
+    return len(side), written
+
+
 class Index:
-    """The index of both windows. What its lists are is up to three kernels."""
+    """The index of both windows, with lists in the order of time or sorted by identifier."""
 
     indexed = True
-    search: Callable[..., Any]
-    insert_all: Callable[..., Any]
-    expire_all: Callable[..., Any]
 
-    def __init__(self, length: int, cut: bool) -> None:
+    def __init__(self, length: int, *, cut: bool, in_time: bool) -> None:
         """``length`` is that of basic windows, and ``cut`` whether windows are searched by them."""
-        self._length, self._cut = length, cut
+        self._length, self._cut, self._in_time = length, cut, in_time
         self._tables = [empty_table(), empty_table()]
         self._used = np.zeros(2, np.int64)
         self._listed = np.zeros(2, np.int64)  # from which row on rows are listed
+        self._most_items = 0
         self._scratch = np.zeros(0, np.int64), np.zeros(0), np.empty(0, np.int64)
+        self._nodes, self._query = np.empty(0, np.int64), np.empty(0)
 
     def added(self, stores: Stores, new: tuple[int, int]) -> None:
         """Make room for the links of new rows; they are listed when they are processed."""
-        del new
-        for store in stores:
+        for store, count in zip(stores, new, strict=True):
             if len(store.links) != len(store.items):
                 store.use_links(True)
+            lengths = np.diff(store.starts[store.end - count - store.first : store.end - store.first + 1])
+            self._most_items = max(self._most_items, int(lengths.max(initial=0)))
+        self._widen(max(len(store.times) for store in stores))
 
     def snapshot(self) -> dict[str, Any]:
         """Return nothing: an index is made anew from the rows."""
@@ -51,52 +173,58 @@ class Index:
     def restored(self, stores: Stores, matching: Matching, state: Mapping[str, Any]) -> None:
         """List all rows, which have all been processed."""
         del state
-        self.added(stores, (0, 0))
-        for i, store in enumerate(stores):
+        self.added(stores, (len(stores[0]), len(stores[1])))
+        for s, store in enumerate(stores):
             row = store.head
             while row < store.end:
-                self._enlarge(i, store)
-                used, at = self._used[i : i + 1], (row, store.end, self._length, self._by_window(i, matching))
-                row = self.insert_all(store.view(), store.times, *at, self._tables[i], used)
-            self._listed[i] = store.head
+                self._enlarge()
+                row = _insert_all(
+                    *(self._in_time, store.view(), store.times, row, store.end, self._length),
+                    *(self._by_window(s, matching), self._tables[s], self._used, s),
+                )
+            self._listed[s] = store.head
 
     def find(self, stores: Stores, meetings: Meetings, ranges: Ranges, matching: Matching) -> Matches:
         """Process rows: list each, and search for its matches within its ranges."""
         left, right = stores
-        self._widen(max(len(left.times), len(right.times)))
         matches, work, done = Matches(meetings, ranges), np.zeros(2, np.int64), 0
         by_window = np.array([self._by_window(0, matching), self._by_window(1, matching)])
-        rows = meetings.side, meetings.row, meetings.low, meetings.high
         while True:
-            done, matches.written = self.search(
-                *(rows, ranges.columns, left.view(), right.view(), (left.times, right.times)),
-                *(matching.rules, matching.at_least, self._length, by_window, tuple(self._tables)),
-                *(self._used, self._listed, self._scratch, matches.found, done, matches.written, work),
+            done, matches.written = _search(
+                *(self._in_time, meetings.columns, ranges.columns, left.view(), right.view()),
+                *((left.times, right.times), matching.rules, matching.at_least, self._length, by_window),
+                *(tuple(self._tables), self._used, self._listed, self._scratch, self._nodes, self._query),
+                *(matches.found, done, matches.written, work),
             )
             if done == len(meetings):
                 return matches.done(lookups=int(work[0]), postings=int(work[1]))
-            self._enlarge(0, left)
-            self._enlarge(1, right)
+            self._enlarge()
             matches.make_room(done)
 
     def expired(self, stores: Stores, matching: Matching) -> None:
         """Take out rows that have left the windows without a row of the other side coming by."""
-        for i, store in enumerate(stores):
-            used, low = self._used[i : i + 1], int(self._listed[i])
-            at = (low, store.head, self._length, self._by_window(i, matching))
-            self.expire_all(store.view(), store.times, *at, self._tables[i], used)
-            self._listed[i] = max(low, store.head)
+        for s, store in enumerate(stores):
+            low = int(self._listed[s])
+            if low < store.head:
+                _expire_all(
+                    *(self._in_time, store.view(), store.times, low, store.head, self._length),
+                    *(self._by_window(s, matching), self._tables[s], self._used, s),
+                )
+                self._listed[s] = store.head
 
     def _by_window(self, side: int, matching: Matching) -> bool:
         return self._cut and not matching.single_sides[side]
 
-    def _enlarge(self, side: int, store: Store) -> None:
-        """Make sure that one more row of any size has room in the table."""
-        live = store.starts[store.head - store.first : store.end - store.first + 1]
-        most = int(np.diff(live).max(initial=0))
-        while 2 * (self._used[side] + 2 * most) > len(self._tables[side]):
-            self._tables[side] = larger(self._tables[side])
+    def _enlarge(self) -> None:
+        """Make sure that one more row of any size has room in the tables."""
+        for s in (0, 1):
+            while 2 * (self._used[s] + 2 * self._most_items) > len(self._tables[s]):
+                self._tables[s] = larger(self._tables[s])
 
-    def _widen(self, room: int) -> None:
-        if len(self._scratch[0]) < room:
-            self._scratch = np.zeros(room, np.int64), np.zeros(room), np.empty(room, np.int64)
+    def _widen(self, rows: int) -> None:
+        """Make room to add up what each row has in common with a query, and for a place in each of its lists."""
+        if len(self._scratch[0]) < rows:
+            self._scratch = np.zeros(rows, np.int64), np.zeros(rows), np.empty(rows, np.int64)
+        places = max(self._most_items, 0 if self._in_time else rows) + 1
+        if len(self._nodes) < places:
+            self._nodes, self._query = np.empty(2 * places, np.int64), np.empty(2 * places)

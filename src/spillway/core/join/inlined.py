@@ -1,7 +1,9 @@
-"""Small steps of the compiled loops, put into the loop itself.
+"""Small steps of the compiled loops, put into the loop itself, and arrays that nobody counts.
 
-Between two compiled functions every array counts as one more reference and back, which costs more than the few
-operations of a step. What is called for each row is therefore not called but written out, by the compiler.
+Numba counts references: each time an array, or a tuple of them, is given to another compiled function or chosen among
+two, its count goes up and down again. That costs more than the few operations of a step. So what is called for each
+row is written out in the loop (:func:`inlined`), and the loop works on arrays that are :func:`lent` to it and have no
+count. Both together let the compiler see that there is nothing to count. The caller holds the arrays meanwhile.
 """
 
 from __future__ import annotations
@@ -10,10 +12,36 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from numba import types
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def inlined(function: F) -> F:
     """Compile a function into those that use it."""
-    return cast(F, numba.njit(inline="always")(function))
+    return cast(F, numba.njit(forceinline=True)(function))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def lent(context: Any, given: Any) -> Any:
+    """Return an array, or a tuple of arrays and numbers, without a count of references."""
+    del context
+    return given(given), lambda target, builder, signature, args: _lent(
+        target, builder, signature.args[0], args[0]
+    )
+
+
+def _lent(target: Any, builder: Any, kind: Any, value: Any) -> Any:
+    if isinstance(kind, types.Array):
+        array = make_array(kind)(target, builder, value)
+        array.meminfo, array.parent = array.meminfo.type(None), array.parent.type(None)
+        return array._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        parts = [
+            _lent(target, builder, part, builder.extract_value(value, at))
+            for at, part in enumerate(kind.types)
+        ]
+        return target.make_tuple(builder, kind, parts)
+    return value

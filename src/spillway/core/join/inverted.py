@@ -29,17 +29,15 @@ from typing import Any
 
 import numpy as np
 
-from spillway.core.join.index import Index
-from spillway.core.join.predicates import PRODUCT, WITHIN_ARRIVING, WITHIN_STORED
-from spillway.core.join.scan import judge
+from spillway.core.join.inlined import inlined
+from spillway.core.join.predicates import PRODUCT
 from spillway.core.join.table import WHOLE, place, remove
-from spillway.core.join.values import EMPTY, sort_items
-from spillway.core.kernel import kernel
+from spillway.core.join.values import EMPTY
 
 BEFORE, ROW = 0, 1  # columns of the links: the node before, and the row that a node belongs to
 
 
-@kernel
+@inlined
 def _put(table: Any, window: int, item: int, node: int) -> Any:
     """Make a node the newest of its list; return what was the newest, and whether the key is new."""
     slot = place(table, window, item)
@@ -51,7 +49,7 @@ def _put(table: Any, window: int, item: int, node: int) -> Any:
     return np.int64(-1), 1
 
 
-@kernel
+@inlined
 def _take(table: Any, window: int, item: int, node: int) -> Any:
     """Drop a key if this is the newest node of its list; return how many keys went."""
     slot = place(table, window, item)
@@ -61,7 +59,7 @@ def _take(table: Any, window: int, item: int, node: int) -> Any:
     return 0
 
 
-@kernel
+@inlined
 def insert(view: Any, row: int, window: int, by_window: bool, table: Any) -> Any:
     """List a row under each of its items; return how many keys are new."""
     _, starts, items, _, _, links, first, first_item = view
@@ -77,7 +75,7 @@ def insert(view: Any, row: int, window: int, by_window: bool, table: Any) -> Any
     return keys
 
 
-@kernel
+@inlined
 def expire(view: Any, row: int, window: int, by_window: bool, table: Any) -> Any:
     """Take a row out; it must be the oldest. Return how many keys went."""
     _, starts, items, _, _, _, first, first_item = view
@@ -89,7 +87,7 @@ def expire(view: Any, row: int, window: int, by_window: bool, table: Any) -> Any
     return keys
 
 
-@kernel
+@inlined
 def _entry(
     table: Any,
     item: int,
@@ -115,7 +113,7 @@ def _entry(
     return np.int64(-1), lookups
 
 
-@kernel
+@inlined
 def _walk(
     nodes: Any, query: Any, parts: Any, began: int, end: int, other: Any, common: Any, sums: Any, met: Any,
     count: int,
@@ -153,134 +151,44 @@ def _walk(
     return count, read
 
 
-@kernel
-def report(
-    k: int, rule: int, at_least: float, size: int, other: Any, common: Any, sums: Any, met: Any, count: int,
-    found: Any, written: int,
+@inlined
+def _enter(
+    own: Any, at: int, extra: int, other: Any, other_times: Any, table: Any, length: int, apart: bool,
+    seen: int, low: int, high: int, nodes: Any, query: Any,
 ) -> Any:  # fmt: skip
-    """Write the matches among rows that were met, oldest first, and forget what was added up."""
-    keys, partners, scores = found
-    matching = 0
-    for i in range(count):
-        at = met[i] - other[6]
-        shared = common[at] if other[0][at] and size else 0
-        if judge(rule, at_least, shared, sums[at], size, other[0][at]):
-            met[matching] = met[i]
-            matching += 1
-        else:
-            common[at] = 0
-            sums[at] = 0.0
-    sort_items(met, sums, 0, matching, False)
-    for i in range(matching):
-        at = met[i] - other[6]
-        keys[written], partners[written] = k, met[i]
-        scores[written] = sums[at] if rule == PRODUCT else (common[at] if other[0][at] and size else 0)
-        written += 1
-        common[at] = 0
-        sums[at] = 0.0
-    return written
+    """Find where the lists of a row's items begin, that of the empty set as an ``extra`` one; return the lookups."""
+    _, starts, items, weights, _, _, _, first_item = own
+    lookups, count, begin = 0, starts[at + 1] - starts[at], starts[at] - first_item
+    for n in range(count + extra):
+        item = items[begin + n] if n < count else EMPTY
+        query[n] = weights[begin + n] if n < count and len(weights) else 0.0
+        nodes[n], looked = _entry(table, item, low, high, seen, other_times, other[6], length, apart)
+        lookups += looked
+    return lookups
 
 
-@kernel
-def report_all(k: int, parts: Any, began: int, end: int, found: Any, written: int) -> int:
-    """Write every row of the ranges as a match: the empty set is contained in all."""
-    keys, partners, scores = found
-    for p in range(began, end):
-        for row in range(parts[p, 0], parts[p, 1]):
-            keys[written], partners[written], scores[written] = k, row, 0.0
-            written += 1
-    return written
-
-
-@kernel
-def _search(
-    meetings: Any, ranges: Any, left: Any, right: Any, times: Any, rules: Any, at_least: float, length: int,
-    by_window: Any, tables: Any, used: Any, live: Any, scratch: Any, found: Any, since: int, written: int,
-    work: Any,
+@inlined
+def probe(
+    k: int, at: int, extra: int, seen: int, rule: int, ranges: Any, own: Any, other: Any, other_times: Any,
+    length: int, apart: bool, table: Any, scratch: Any, nodes: Any, query: Any,
 ) -> Any:  # fmt: skip
-    side, row, low, high = meetings
-    begins, ends, taken, parts = ranges
+    """Meet rows that have items in common with one; return how many, and the lookups and postings that it took."""
+    begins, ends, _, parts = ranges
     common, sums, met = scratch
-    nodes, query = np.empty(16, np.int64), np.empty(16)
-    for k in range(since, len(side)):
-        s = side[k]
-        own, other = (left, right) if s == 0 else (right, left)
-        own_table, table = (tables[0], tables[1]) if s == 0 else (tables[1], tables[0])
-        own_times, other_times = (times[0], times[1]) if s == 0 else (times[1], times[0])
-        sizes, starts, items, weights, _, _, first, first_item = own
-        at = row[k] - first
-        began, total = begins[k], taken[k]
-        if (
-            written + total > len(found[0])
-            or used[s] + 2 * (starts[at + 1] - starts[at]) > len(own_table) // 2
-        ):
-            return k, written
-        used[s] += insert(own, row[k], own_times[at] // length, by_window[s], own_table)
-        while live[1 - s] < low[k]:
-            gone = live[1 - s]
-            window = other_times[gone - other[6]] // length
-            used[1 - s] -= expire(other, gone, window, by_window[1 - s], table)
-            live[1 - s] += 1
-        if total == 0:
-            continue
-        rule, size = rules[s], sizes[at]
-        if size == 0 and rule == WITHIN_STORED:
-            written = report_all(k, parts, began, ends[k], found, written)
-            work[1] += total
-            continue
-        count, items_here = 0, starts[at + 1] - starts[at]
-        lists = items_here + (1 if rule == WITHIN_ARRIVING and size else 0)  # empty sets are within every set
-        if lists > len(nodes):
-            nodes, query = np.empty(2 * lists, np.int64), np.empty(2 * lists)
-        apart = by_window[1 - s]
-        for p in range(began if apart else ends[k] - 1, ends[k]):
-            begin = p if apart else began
-            for n in range(lists):
-                item = items[starts[at] - first_item + n] if n < items_here else EMPTY
-                query[n] = weights[starts[at] - first_item + n] if n < items_here and len(weights) else 0.0
-                nodes[n], lookups = _entry(
-                    table, item, parts[begin, 0], parts[p, 1], high[k], other_times, other[6], length, apart
-                )
-                work[0] += lookups
-            # sums are to be added in the order of the items, as a merge does: then one list after the other
-            together = 1 if rule == PRODUCT else lists
-            for n in range(0, lists, together):
-                count, read = _walk(
-                    *(nodes[n : n + together], query[n : n + together], parts, begin, p + 1),
-                    *(other, common, sums, met, count),
-                )
-                work[1] += read
-        written = report(k, rule, at_least, size, other, common, sums, met, count, found, written)
-    return len(side), written
-
-
-@kernel
-def _insert_all(
-    view: Any, times: Any, low: int, high: int, length: int, by_window: bool, table: Any, used: Any
-) -> int:
-    """List rows until the table is too full; return the first that is not listed."""
-    first = view[6]
-    for row in range(low, high):
-        items = view[1][row - first + 1] - view[1][row - first]
-        if used[0] + 2 * items > len(table) // 2:
-            return row
-        used[0] += insert(view, row, times[row - first] // length, by_window, table)
-    return high
-
-
-@kernel
-def _expire_all(
-    view: Any, times: Any, low: int, high: int, length: int, by_window: bool, table: Any, used: Any
-) -> None:
-    for row in range(low, high):
-        used[0] -= expire(view, row, times[row - view[6]] // length, by_window, table)
-
-
-class TimeOrdered(Index):
-    """The index of both windows, with lists in the order of time."""
-
-    search, insert_all, expire_all = (
-        staticmethod(_search),
-        staticmethod(_insert_all),
-        staticmethod(_expire_all),
-    )
+    lists = own[1][at + 1] - own[1][at] + extra
+    count, lookups, postings = 0, 0, 0
+    for p in range(begins[k] if apart else ends[k] - 1, ends[k]):
+        begin = p if apart else begins[k]
+        lookups += _enter(
+            *(own, at, extra, other, other_times, table, length, apart, seen),
+            *(parts[begin, 0], parts[p, 1], nodes, query),
+        )
+        # sums are to be added in the order of the items, as a merge does: then one list after the other
+        together = 1 if rule == PRODUCT else lists
+        for n in range(0, lists, together):
+            count, read = _walk(
+                *(nodes[n : n + together], query[n : n + together], parts, begin, p + 1),
+                *(other, common, sums, met, count),
+            )
+            postings += read
+    return count, lookups, postings

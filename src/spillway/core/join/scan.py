@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from spillway.core.join.choosing import Ranges
+from spillway.core.join.inlined import inlined, lent
 from spillway.core.join.matches import Matches, Matching
 from spillway.core.join.predicates import AT_LEAST, PRODUCT, SAME, WITHIN_ARRIVING
 from spillway.core.join.signatures import Signatures, popcount
@@ -26,7 +27,7 @@ from spillway.core.kernel import kernel
 BLOCK = 256
 
 
-@kernel
+@inlined
 def _merge(
     items: Any, weights: Any, low: int, high: int, others: Any, other_weights: Any, starts: Any, first_item: int,
     rows: Any, count: int, commons: Any, products: Any,
@@ -50,7 +51,7 @@ def _merge(
         commons[c], products[c] = common, product
 
 
-@kernel
+@inlined
 def judge(rule: int, at_least: float, common: Any, product: float, size: int, other_size: int) -> Any:
     """Return whether an arriving row of ``size`` items and a stored one match."""
     if rule == AT_LEAST:
@@ -68,9 +69,10 @@ def judge(rule: int, at_least: float, common: Any, product: float, size: int, ot
 def _scan_single(
     meetings: Any, ranges: Any, left: Any, right: Any, found: Any, since: int, written: int
 ) -> Any:
-    side, row = meetings
-    begins, ends, taken, parts = ranges
-    keys, partners, scores = found
+    side, row = lent(meetings)
+    begins, ends, taken, parts = lent(ranges)
+    keys, partners, scores = lent(found)
+    left, right = lent(left), lent(right)
     for k in range(since, len(side)):
         own, other = (left, right) if side[k] == 0 else (right, left)
         items, others, shift = own[2], other[2], other[7]
@@ -91,7 +93,7 @@ def _scan_single(
     return len(side), written
 
 
-@kernel
+@inlined
 def _set_bits(words: Any, at: int, query: Any) -> Any:
     """Copy the words of a row and count their bits."""
     bits = np.uint64(0)
@@ -101,7 +103,7 @@ def _set_bits(words: Any, at: int, query: Any) -> Any:
     return np.int64(bits)
 
 
-@kernel
+@inlined
 def _common_bits(query: Any, words: Any, base: int, length: int, counts: Any) -> None:
     for j in range(length):
         counts[j] = 0
@@ -111,7 +113,7 @@ def _common_bits(query: Any, words: Any, base: int, length: int, counts: Any) ->
             counts[j] += popcount(stored[base + j] & mine)
 
 
-@kernel
+@inlined
 def _pass(counts: Any, least: Any, base: int, length: int, candidates: Any) -> int:
     passed = 0
     for j in range(length):
@@ -121,7 +123,7 @@ def _pass(counts: Any, least: Any, base: int, length: int, candidates: Any) -> i
     return passed
 
 
-@kernel
+@inlined
 def _pass_own(counts: Any, sizes: Any, base: int, length: int, hidden: Any, candidates: Any) -> int:
     passed = 0
     for j in range(length):
@@ -136,9 +138,10 @@ def _scan(
     meetings: Any, ranges: Any, left: Any, right: Any, rules: Any, at_least: float, exact: bool,
     found: Any, since: int, written: int,
 ) -> Any:  # fmt: skip
-    side, row = meetings
-    begins, ends, taken, parts = ranges
-    keys, partners, scores = found
+    side, row = lent(meetings)
+    begins, ends, taken, parts = lent(ranges)
+    keys, partners, scores = lent(found)
+    left, right = lent(left), lent(right)
     counts, candidates = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64)
     commons, products = np.empty(BLOCK, np.int64), np.empty(BLOCK)
     query = np.empty(len(left[4]), np.uint64)

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from spillway.core.join.inlined import inlined
 from spillway.core.kernel import kernel
 
 WHOLE = -(2**63)  # in place of a basic window: the list of the whole window
 _LEAST = 256
 
 
-@kernel
+@inlined
 def _home(table: Any, window: int, item: int) -> Any:
     """Return the slot where a key wants to be."""
     z = np.uint64(item) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(window) * np.uint64(0xC2B2AE3D27D4EB4F)
@@ -25,7 +26,7 @@ def _home(table: Any, window: int, item: int) -> Any:
     return np.int64(z >> np.uint64(20)) & (len(table) - 1)
 
 
-@kernel
+@inlined
 def place(table: Any, window: int, item: int) -> Any:
     """Return the slot of a key, or the free one where it belongs."""
     mask = len(table) - 1
@@ -35,7 +36,7 @@ def place(table: Any, window: int, item: int) -> Any:
     return slot
 
 
-@kernel
+@inlined
 def remove(table: Any, slot: int) -> None:
     """Free a slot, and close the gap."""
     mask = len(table) - 1

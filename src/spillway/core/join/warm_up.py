@@ -13,22 +13,25 @@ import pyarrow as pa
 
 from spillway.core.join.config import Access, JoinConfig
 from spillway.core.join.predicates import Predicate
-from spillway.core.join.shedding import Shedding
+from spillway.core.join.shedding import Shedding, shedding_of
 from spillway.core.join.table import empty_table, larger
+from spillway.core.join.utility import Utility
 
 
 def warm_up(access: Sequence[Access] = ("scan", "index")) -> None:
-    """Run two small joins through each way of access: of single values, and of weighted sets."""
+    """Run small joins through each way of access: of single values and of weighted sets, with types."""
     weighted = pa.array([[("a", 1.0)], [("b", 2.0), ("a", 1.0)], []], pa.map_(pa.string(), pa.float64()))
     single = pa.array(["a", "b", "a"])
-    shedding = Shedding(period_s=1.0, sample=1.0)
+    utility = Utility("kind", {"x": 1.0})
+    sheddings = Shedding(period_s=1.0, sample=1.0, utility=utility), shedding_of("random")
     larger(empty_table())
     for way in access:
-        for on, values in (
-            (Predicate("inner_product", "v", "v", 1.0), weighted),
-            (Predicate("equality", "v", "v"), single),
+        for on, values, shedding in (
+            (Predicate("inner_product", "v", "v", 1.0), weighted, sheddings[0]),
+            (Predicate("equality", "v", "v"), single, sheddings[0]),
+            (Predicate("equality", "v", "v"), single, sheddings[1]),
         ):
-            table = pa.table({"time": [0.0, 0.5, 2.5], "v": values})
+            table = pa.table({"time": [0.0, 0.5, 2.5], "v": values, "kind": ["x"] * 3})
             config = JoinConfig(on=on, within_s=1.0, access=way, shedding=shedding)
             join = config.build()
             join.process(table, table, 2)
