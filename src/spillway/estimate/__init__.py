@@ -27,14 +27,22 @@ The interval reaches t √variance to both sides, with Student's t at the degree
   one degree of freedom. A count is at least the rows that were seen.
 - Where every weight is 1 the value is exact and the interval has no width. Weights below 1 are none of shedding:
   then low and high are NaN.
+- Kept values that are all the same, although rows were shed, have no spread, and yet others may be among the shed:
+  the interval then goes by a rule of three (:mod:`~spillway.estimate.unseen`).
+- An infinite value makes a sum or a mean infinite for certain: then low and high are, too.
 
-Weights of chained stages are products, and so are the chances: the same formulas hold. The formulas are those of
+Weights of chained stages are products, and so are the chances: the same formulas hold. They are those of
 :mod:`spillway.core.groups.intervals` for the design "independent", but for n* and f: the two agree where weights
 are equal, and for a sum where the values are equal, too.
+
+Where rows share coins (the results of a join whose inputs were shed, rows that are kept or dropped together by
+``key="user"``), these intervals are too narrow. :func:`joined` and :func:`clustered` return the same estimates with
+intervals that know of it (:mod:`~spillway.estimate.shared`).
 """
 
 from spillway.estimate.checks import check
 from spillway.estimate.linear import count, mean, ratio, sum
 from spillway.estimate.ranks import quantile
+from spillway.estimate.shared import Shared, clustered, joined
 
-__all__ = ["check", "count", "mean", "quantile", "ratio", "sum"]
+__all__ = ["Shared", "check", "clustered", "count", "joined", "mean", "quantile", "ratio", "sum"]

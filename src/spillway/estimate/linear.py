@@ -1,25 +1,16 @@
-"""Count, sum, mean and ratio: estimates made of sums, in one pass.
-
-**Large means.** Σ a (y - m)² by the squares alone, Σ a y² - 2m Σ a y + m² Σ a, loses (m / deviation)² of the
-sixteen digits: all of them for a time in milliseconds. Spark's covariance keeps its sums centred as it goes, so the
-squares are put together from covariances. With ȳ the plain average, η = y - ȳ, and C(u, v) = Σ (u - ū)(v - v̄),
-
-    Σ a η  = C(a, y)
-    Σ a η² = C(a y, y) - ȳ C(a, y)
-    ȳ - m  = -C(w, y) / N
-    Σ a (y - m)² = Σ a η² + 2 (ȳ - m) Σ a η + (ȳ - m)² Σ a
-
-which loses m / deviation, as much as the values have lost themselves. C(a, y) is zero for equal weights. For a
-ratio, y is replaced by y - R x throughout, multiplied out into the terms of y and x.
-"""
+"""Count, sum, mean and ratio: estimates made of sums, in one pass."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from spillway.estimate import squares
 from spillway.estimate.binding import let
 from spillway.estimate.rows import Rows, number, title
+from spillway.estimate.unseen import distance, others, require_spread
+
+ALIKE = 1e-12  # quotients that differ by no more are equal but for rounding
 
 
 def count(*, level: float = 0.95, weight: str | Column = "weight") -> Column:
@@ -39,46 +30,52 @@ def count(*, level: float = 0.95, weight: str | Column = "weight") -> Column:
     return let(found, **sums).alias(title("count"))
 
 
-def sum(col: str | Column, *, level: float = 0.95, weight: str | Column = "weight") -> Column:
-    """Estimate the sum of a column; nulls are skipped. To count rows of a kind, sum ones and zeros."""
+def sum(
+    col: str | Column, *, level: float = 0.95, weight: str | Column = "weight", spread: float | None = None
+) -> Column:
+    """Estimate the sum of a column; nulls are skipped. To count rows of a kind, sum ones and zeros.
+
+    ``spread``: how far a value may lie from zero in a group of which only zeros were kept; by default as far as the
+    largest value that was not shed, or 1.
+    """
     rows = Rows.of(level, weight, number("col", col))
-    (y,) = rows.values
+    (y,), apart = rows.values, require_spread(spread)
     square = rows.a * y * y
-    sums = {"of_y": rows.sum(y), "squares": F.sum(square), "squares2": F.sum(square * square)}
+    sums = {
+        "of_y": rows.sum(y),
+        "squares": F.sum(square),
+        "squares2": F.sum(square * square),
+        "largest": F.max(F.abs(y)),
+        "rows": F.count(rows.w),
+        "total": rows.sum(),
+        "spare": F.sum(rows.a),
+    }
 
     def found(known: Column) -> Column:
-        Y, V, V2 = (known[name] for name in sums)
-        return rows.around(Y, V, F.try_divide(V * V, V2))
+        Y, V, V2, largest, n, N, A = (known[name] for name in sums)
+        reach = distance(apart, largest) * others(rows.level, n=n, N=N, A=A)
+        return rows.around(Y, V, F.try_divide(V * V, V2), same=(V == 0.0) & (A > 0.0), same_reach=reach)
 
     return let(found, **sums).alias(title("sum", col))
 
 
-def mean(col: str | Column, *, level: float = 0.95, weight: str | Column = "weight") -> Column:
-    """Estimate the mean of a column; nulls are skipped."""
+def mean(
+    col: str | Column, *, level: float = 0.95, weight: str | Column = "weight", spread: float | None = None
+) -> Column:
+    """Estimate the mean of a column; nulls are skipped.
+
+    ``spread``: how far a value may lie from the others in a group whose kept values are all the same; by default as
+    far as these are from zero, or 1.
+    """
     rows = Rows.of(level, weight, number("col", col))
-    (y,) = rows.values
-    sums = {
-        "of_y": rows.sum(y),
-        **_of_weights(rows),
-        "avg_y": F.avg(y),
-        "wy": F.covar_pop(rows.w, y),
-        "ay": F.covar_pop(rows.a, y),
-        "ayy": F.covar_pop(rows.a * y, y),
-    }
+    (y,), apart = rows.values, require_spread(spread)
+    sums = {"of_y": rows.sum(y), **_of_weights(rows), **squares.sums(rows.w, rows.a, y), **extremes(y)}
 
     def found(known: Column) -> Column:
-        n, N = known["rows"], known["total"]
-        off = F.try_divide(n * known["wy"], -N)
-        squares = n * (known["ayy"] - known["avg_y"] * known["ay"])
-        return _around(
-            rows,
-            known,
-            F.try_divide(known["of_y"], N),
-            squares=squares,
-            products=n * known["ay"],
-            off=off,
-            scale=N,
-        )
+        n, N, A = known["rows"], known["total"], known["spare"]
+        Q = squares.about_mean(known, n=n, N=N, C=A)
+        m = F.try_divide(known["of_y"], N)
+        return _around(rows, known, m, Q, scale=N, same=alike(known), apart=apart)
 
     return let(found, **sums).alias(title("mean", col))
 
@@ -89,37 +86,46 @@ def ratio(
     *,
     level: float = 0.95,
     weight: str | Column = "weight",
+    spread: float | None = None,
 ) -> Column:
-    """Estimate the sum of one column over that of another, over rows that have both; null if the latter is 0."""
+    """Estimate the sum of one column over that of another, over rows that have both; null if the latter is 0.
+
+    ``spread``: how far a numerator may be off in a group where the kept ones are all in one proportion to their
+    denominators; by default as far as the largest is from zero, or 1.
+    """
     rows = Rows.of(level, weight, number("numerator", numerator), number("denominator", denominator))
-    w, a, (y, x) = rows.w, rows.a, rows.values
+    (y, x), apart = rows.values, require_spread(spread)
     sums = {
         "of_y": rows.sum(y),
         "of_x": rows.sum(x),
         **_of_weights(rows),
-        **{"avg_y": F.avg(y), "wy": F.covar_pop(w, y), "ay": F.covar_pop(a, y), "ayy": F.covar_pop(a * y, y)},
-        **{"avg_x": F.avg(x), "wx": F.covar_pop(w, x), "ax": F.covar_pop(a, x), "axx": F.covar_pop(a * x, x)},
-        "ayx": F.covar_pop(a * y, x),
+        **squares.sums(rows.w, rows.a, y, x),
+        **extremes(y, x),
     }
 
     def found(known: Column, R: Column) -> Column:
-        n, ax, ay = known["rows"], known["ax"], known["ay"]
-        yy, xx = known["ayy"] - known["avg_y"] * ay, known["axx"] - known["avg_x"] * ax
-        yx = known["ayx"] - known["avg_y"] * ax
-        return _around(
-            rows,
-            known,
-            R,
-            squares=n * (yy - 2.0 * R * yx + R * R * xx),
-            products=n * (ay - R * ax),
-            off=F.try_divide(n * (known["wy"] - R * known["wx"]), -known["total"]),
-            scale=known["of_x"],
-        )
+        n, N, A, X = known["rows"], known["total"], known["spare"], known["of_x"]
+        Q = squares.about_ratio(known, R, n=n, N=N, C=A)
+        return _around(rows, known, R, Q, scale=X, same=alike(known, ALIKE), apart=apart)
 
     def quotient(known: Column) -> Column:
         return let(lambda once: found(known, once["R"]), R=F.try_divide(known["of_y"], known["of_x"]))
 
     return let(quotient, **sums).alias(title("ratio", numerator, denominator))
+
+
+def extremes(y: Column, x: Column | None = None) -> dict[str, Column]:
+    """Return the aggregates that tell whether all values are the same, or in one proportion to x."""
+    part = y
+    if x is not None:  # 0 out of 0 is in any proportion
+        part = F.when(x != 0.0, F.try_divide(y, x)).when(y != 0.0, F.lit(float("nan")))
+    return {"lowest": F.min(part), "highest": F.max(part), "largest": F.max(F.abs(y))}
+
+
+def alike(known: Column, rounding: float = 0.0) -> Column:
+    """Return whether they are."""
+    low, high = known["lowest"], known["highest"]
+    return F.coalesce(high - low <= rounding * F.abs(high), F.lit(False))
 
 
 def _of_weights(rows: Rows) -> dict[str, Column]:
@@ -137,20 +143,21 @@ def _around(
     rows: Rows,
     known: Column,
     value: Column,
+    Q: Column,
     *,
-    squares: Column,
-    products: Column,
-    off: Column,
     scale: Column,
+    same: Column,
+    apart: float | None,
 ) -> Column:
-    """Return the interval of a quotient, by Σ a ε², Σ a ε and ē of its residuals e, where ε = e - ē."""
+    """Return the interval of a quotient, by the squares of its residuals, Q."""
     n, N, A, A2, AW = (known[name] for name in ("rows", "total", "spare", "spare2", "spare_w"))
     f = 1.0 - 2.0 * F.try_divide(AW, A * N) + F.try_divide(A + N, N * N)  # A + N = Σ w²
-    Q = squares + 2.0 * off * products + off * off * A
+    reach = F.try_divide(distance(apart, known["largest"]) * others(rows.level, n=n, N=N, A=A), F.abs(scale))
 
     def found(once: Column) -> Column:
         V = F.try_divide(once["Q"], once["f"] * scale * scale)
         V = F.when(A == 0.0, 0.0).when(n < 2, A * float("inf")).otherwise(V)
-        return rows.around(value, V, F.try_divide(A * A, A2) * once["f"])
+        dof = F.try_divide(A * A, A2) * once["f"]
+        return rows.around(value, V, dof, same=same & (A > 0.0) & (n > 1), same_reach=reach)
 
     return let(found, Q=Q, f=F.greatest(f, F.lit(1e-12)))

@@ -26,7 +26,7 @@ def quantile(col: str | Column, q: float, *, level: float = 0.95, weight: str | 
 
     It holds all kept rows of a group in memory.
     """
-    p = _share(q)
+    p = share_of(q)
     rows = Rows.of(level, weight, number("col", col))
     (y,), w, a = rows.values, rows.w, rows.a
     pair = F.when(y.isNotNull(), struct(y=y, w=w))
@@ -45,12 +45,19 @@ def quantile(col: str | Column, q: float, *, level: float = 0.95, weight: str | 
             "spare": known["spare"],
             "t": t,
         }
-        return let(lambda group: _around(group, p), **group)
+        return let(reached, **group)
 
-    return let(found, **sums).alias(title(f"p{100.0 * p:g}".replace(".", "_"), col))
+    def reached(group: Column) -> Column:
+        return let(lambda once: around(group, once["middle"]), middle=middle(group, p))
+
+    def around(group: Column, crossing: Column) -> Column:
+        return interval(group, crossing["y"], _half(group, crossing, p), p)
+
+    return let(found, **sums).alias(title(percentile(p), col))
 
 
-def _share(q: float) -> float:
+def share_of(q: float) -> float:
+    """Return a share, or raise."""
     if isinstance(q, bool) or not isinstance(q, int | float) or not 0.0 < q < 1.0:
         percent = isinstance(q, int | float) and 1 < q < 100
         hint = f"write {q:g} % as {q / 100:g}" if percent else None
@@ -58,14 +65,48 @@ def _share(q: float) -> float:
     return float(q)
 
 
-def _around(group: Column, p: float) -> Column:
-    """Return value, low and high of a group."""
+def percentile(p: float) -> str:
+    """Return what a quantile is called.
+
+    >>> percentile(0.9), percentile(0.995)
+    ('p90', 'p99_5')
+    """
+    return f"p{100.0 * p:g}".replace(".", "_")
+
+
+def middle(group: Column, p: float) -> Column:
+    """Return the first row that brings the weights to a share of all, its place from 1, w and a summed up to it."""
+    start = struct(passed=F.lit(0.0), spare=F.lit(0.0), place=F.lit(0), y=_unknown(), w=_unknown())
+
+    def walk(known: Column) -> Column:
+        def step(so_far: Column, row: Column) -> Column:
+            further = struct(
+                passed=so_far["passed"] + row["w"],
+                spare=so_far["spare"] + spare(row["w"]),
+                place=so_far["place"] + 1,
+                y=row["y"],
+                w=row["w"],
+            )
+            return F.when(so_far["passed"] < known["rank"], further).otherwise(so_far)
+
+        return F.aggregate(group["rows"], start, step)
+
+    return let(walk, rank=_rank(group, F.lit(p)))
+
+
+def above(group: Column, crossing: Column, p: float) -> Column:
+    """Return which part of the row that crosses p lies above it."""
+    return F.try_divide(crossing["passed"] - p * group["total"], crossing["w"])
+
+
+def interval(group: Column, value: Column, half: Column, p: float) -> Column:
+    """Return value, low and high, where F has the interval p ± half."""
 
     def ends(known: Column) -> Column:
         low, high = p - known["half"], p + known["half"]
-        return let(interval, value=known["value"], low=low, high=high, ends=_ends(group, low, high))
+        return let(closed, value=known["value"], low=low, high=high, ends=_ends(group, low, high))
 
-    def interval(known: Column) -> Column:
+    def closed(known: Column) -> Column:
         def end(name: str, beyond: float) -> Column:
             share = known[name]
             found = F.when((share > 0.0) & (share < 1.0), known["ends"][name])
@@ -74,35 +115,15 @@ def _around(group: Column, p: float) -> Column:
         low, high = end("low", float("-inf")), end("high", float("inf"))
         return struct(value=known["value"], low=low, high=high)
 
-    def reached(known: Column) -> Column:
-        middle = known["middle"]
-        return let(ends, value=middle["y"], half=_half(group, middle, p))
-
-    return let(reached, middle=_middle(group, p))
+    return let(ends, value=value, half=half)
 
 
-def _half(group: Column, middle: Column, p: float) -> Column:
+def _half(group: Column, crossing: Column, p: float) -> Column:
     """Return how far the interval of F goes to each side of p."""
-    N, A, w = group["total"], group["spare"], middle["w"]
-    above = F.try_divide(middle["passed"] - p * N, w)  # the part of the last row that is above p
-    G = F.try_divide(middle["spare"] - spare(w) * above, A)
+    N, A = group["total"], group["spare"]
+    G = F.try_divide(crossing["spare"] - spare(crossing["w"]) * above(group, crossing, p), A)
     V = F.greatest(A * (G * (1.0 - p) ** 2 + (1.0 - G) * p**2), F.lit(0.0))
     return F.when(A == 0.0, 0.0).otherwise(group["t"] * F.try_divide(F.sqrt(V), N))
-
-
-def _middle(group: Column, p: float) -> Column:
-    """Return the first row that brings the weights to a share of all, with the sums of w and a up to it."""
-    start = struct(passed=F.lit(0.0), spare=F.lit(0.0), y=_unknown(), w=_unknown())
-
-    def walk(known: Column) -> Column:
-        def step(so_far: Column, row: Column) -> Column:
-            passed, spared = so_far["passed"] + row["w"], so_far["spare"] + spare(row["w"])
-            further = struct(passed=passed, spare=spared, y=row["y"], w=row["w"])
-            return F.when(so_far["passed"] < known["rank"], further).otherwise(so_far)
-
-        return F.aggregate(group["rows"], start, step)
-
-    return let(walk, rank=_rank(group, F.lit(p)))
 
 
 def _ends(group: Column, low: Column, high: Column) -> Column:

@@ -33,6 +33,11 @@ def number(field: str, named: str | Column) -> Column:
     return F.greatest(named, F.lit(None).cast("double")).cast("double")
 
 
+def bare(named: str | Column) -> Column:
+    """Return the same for sums of which there are many: what is no number is refused elsewhere in the estimate."""
+    return (F.col(named) if isinstance(named, str) else named).cast("double")
+
+
 def title(kind: str, *named: str | Column) -> str:
     """Return the name of an estimate's column.
 
@@ -74,9 +79,24 @@ class Rows:
         """Return the sum over the rows of the weight times these values."""
         return F.sum(reduce(mul, values, self.w.alias(_REMINDER)))
 
-    def around(self, value: Column, variance: Column, dof: Column, least: Column | None = None) -> Column:
-        """Return value, low and high, t √variance to each side."""
+    def around(
+        self,
+        value: Column,
+        variance: Column,
+        dof: Column,
+        *,
+        least: Column | None = None,
+        same: Column | None = None,
+        same_reach: Column | None = None,
+    ) -> Column:
+        """Return value, low and high: t √variance to each side, or ``same_reach`` where all values are the ``same``.
+
+        One infinite value makes a sum infinite, whatever the others are: then so are both ends.
+        """
         reach = student(self.level, dof) * F.sqrt(F.greatest(variance, F.lit(0.0)))
+        if same is not None and same_reach is not None:
+            reach = F.when(same & ~F.isnan(same_reach), same_reach).otherwise(reach)
+        reach = F.when(F.abs(value) == float("inf"), 0.0).otherwise(reach)
 
         def interval(known: Column) -> Column:
             low, high = known["value"] - known["reach"], known["value"] + known["reach"]

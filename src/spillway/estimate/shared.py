@@ -1,0 +1,225 @@
+"""Estimates of results that share coins: of a join whose inputs were shed, and of rows that were shed together.
+
+A result of a join is made of a left row, kept with chance π, and a right row, kept with chance ρ. It has the weight
+w = 1 / (π ρ). For T = Σ w e over all kept results,
+
+    V = L + R - D
+    L = Σ_l (1 - π) z_l²,   z_l = Σ w e over the results of left row l
+    R = Σ_r (1 - ρ) z_r²,   z_r = Σ w e over the results of right row r
+    D = Σ (1 - π) (1 - ρ) w² e²
+
+is the variance of T on average. For z_l² on average is the square of the true sum plus what the right coins add. So L
+is α + δ on average, R is β + δ and D is δ, where α + β + δ is the variance: α is what the left coins do alone, β the
+right ones, δ both together. L and R come from the sums of :mod:`~spillway.estimate.coins`. As α and β are at least 0,
+V = D + max(L - D, 0) + max(R - D, 0), and Satterthwaite's rule gives V² / (L²/ν_L + R²/ν_R) degrees of freedom.
+With one coin a result, V = L.
+
+    =========  =======================  =========
+    estimate   value                    e
+    =========  =======================  =========
+    count      N = Σ w                  1
+    sum        Σ w y                    y
+    mean       m = Σ w y / N            (y - m) / N
+    ratio      R = Σ w y / Σ w x        (y - R x) / Σ w x
+    =========  =======================  =========
+
+Where only one side was shed, 1 - ρ = 0 leaves L; where nothing was, there is no width. Kept values that are all the
+same reach as far as in :mod:`~spillway.estimate.unseen`, but X is 3/m of all: results of a coin differ together.
+Two results of the same two coins count in D as if each had its own, which makes V too large where their signs agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from operator import mul
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from spillway.core.groups.student import require_level
+from spillway.errors import invalid
+from spillway.estimate import squares
+from spillway.estimate.binding import let
+from spillway.estimate.checks import check_shared
+from spillway.estimate.coins import Coin, Key, together, variance
+from spillway.estimate.linear import ALIKE, alike, extremes
+from spillway.estimate.ranks import percentile, share_of
+from spillway.estimate.rows import Rows, bare, number, title
+from spillway.estimate.shared_ranks import quantile
+from spillway.estimate.unseen import distance, fewer_than, require_spread
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def joined(
+    *,
+    left: Key | None = None,
+    right: Key | None = None,
+    left_weight: str | Column = "left_weight",
+    right_weight: str | Column = "right_weight",
+    level: float = 0.95,
+) -> Shared:
+    """Return the estimates for a join whose inputs were shed, with intervals that know which results share a row.
+
+    ``left`` and ``right`` name the columns that tell the rows of an input apart, as they are called after the join:
+    those given as ``key=`` when it was shed, if any were. Leave out an input that was not shed.
+    """
+    sides = (("left", left, left_weight), ("right", right, right_weight))
+    coins = tuple(Coin.of(n, f, key, w) for n, (f, key, w) in enumerate(sides) if key is not None)
+    if not coins:
+        raise invalid("left", None, "the columns that tell the rows of a shed input apart, or right= or both")
+    return Shared(coins, require_level(level))
+
+
+def clustered(key: Key, *, weight: str | Column = "weight", level: float = 0.95) -> Shared:
+    """Return the estimates for rows that were kept or dropped together: ``key`` as it was given to the shedder."""
+    return Shared((Coin.of(0, "key", key, weight),), require_level(level))
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Estimates of results that have one coin or two, each shared with other results. For ``agg``."""
+
+    coins: tuple[Coin, ...]
+    level: float
+
+    def check(self, df: DataFrame) -> DataFrame:
+        """Return the DataFrame as it is if it has all columns that these estimates need, or raise."""
+        coins = self.coins
+        return check_shared(df, [c.names for c in coins], [c.weight for c in coins], [c.field for c in coins])
+
+    def count(self) -> Column:
+        """Estimate how many results there would be if no row had been shed."""
+        rows = self._rows()
+        sums = {
+            "total": F.coalesce(rows.sum(), F.lit(0.0)),
+            "rows": F.count(rows.w),
+            **self._by_coin("y"),
+            "both": F.sum(self._both(rows)),
+        }
+
+        def found(known: Column, err: Column) -> Column:
+            return rows.around(known["total"], err["V"], err["nu"], least=known["rows"].cast("double"))
+
+        return self._let(found, sums).alias(title("count"))
+
+    def sum(self, col: str | Column, *, spread: float | None = None) -> Column:
+        """Estimate the sum of a column; nulls are skipped. ``spread`` is as in :func:`~.linear.sum`."""
+        rows = self._rows(number("col", col))
+        (y,), apart = rows.values, require_spread(spread)
+        sums = {
+            **self._common(rows, y),
+            **self._by_coin("y", bare(col)),
+            "both": F.sum(self._both(rows) * y * y),
+            "largest": F.max(F.abs(y)),
+        }
+
+        def found(known: Column, err: Column) -> Column:
+            same, reach = (err["V"] == 0.0) & (err["m"] > 0.0), self._unseen(known, err, apart)
+            return rows.around(known["of_y"], err["V"], err["nu"], same=same, same_reach=reach)
+
+        return self._let(found, sums).alias(title("sum", col))
+
+    def mean(self, col: str | Column, *, spread: float | None = None) -> Column:
+        """Estimate the mean of a column; nulls are skipped. ``spread`` is as in :func:`~.linear.mean`."""
+        rows = self._rows(number("col", col))
+        return self._quotient(rows, spread, bare(col), None).alias(title("mean", col))
+
+    def ratio(
+        self, numerator: str | Column, denominator: str | Column, *, spread: float | None = None
+    ) -> Column:
+        """Estimate the sum of one column over that of another, over results that have both; null if the latter is 0.
+
+        ``spread`` is as in :func:`~.linear.ratio`.
+        """
+        rows = self._rows(number("numerator", numerator), number("denominator", denominator))
+        values = bare(numerator), bare(denominator)
+        return self._quotient(rows, spread, *values).alias(title("ratio", numerator, denominator))
+
+    def quantile(self, col: str | Column, q: float) -> Column:
+        """Estimate the least value that a share ``q`` of the values does not exceed; nulls are skipped.
+
+        It holds all kept results of a group in memory.
+        """
+        return quantile(self._rows(number("col", col)), self.coins, q).alias(
+            title(percentile(share_of(q)), col)
+        )
+
+    def _quotient(self, rows: Rows, spread: float | None, bare_y: Column, bare_x: Column | None) -> Column:
+        apart, c, y = require_spread(spread), self._both(rows), rows.values[0]
+        x = None if bare_x is None else rows.values[1]
+        sums = {
+            **self._common(rows, y),
+            "of_x": rows.sum() if x is None else rows.sum(x),
+            **self._by_coin("y", bare_y if bare_x is None else F.when(bare_x.isNotNull(), bare_y)),
+            **self._by_coin("x", F.when(bare_y.isNotNull(), F.lit(1.0) if bare_x is None else bare_x)),
+            "both": F.sum(c),
+            **extremes(y, x),
+        }
+        if len(self.coins) == 2:
+            sums |= squares.sums(rows.w, c, y, x)
+
+        def both(known: Column, R: Column) -> Column:
+            if len(self.coins) == 1:
+                return known["both"]
+            n, N, C = known["rows"], known["total"], known["both"]
+            if x is None:
+                return squares.about_mean(known, n=n, N=N, C=C)
+            return squares.about_ratio(known, R, n=n, N=N, C=C)
+
+        def found(known: Column, err: Column, R: Column) -> Column:
+            same = alike(known, 0.0 if x is None else ALIKE) & (err["m"] > 1.0)
+            V = F.try_divide(err["V"], known["of_x"] * known["of_x"])
+            reach = F.try_divide(self._unseen(known, err, apart), F.abs(known["of_x"]))
+            return rows.around(R, V, err["nu"], same=same, same_reach=reach)
+
+        def divided(known: Column) -> Column:
+            R = F.try_divide(known["of_y"], known["of_x"])
+            return let(lambda once: residuals(known, once["R"]), R=R)
+
+        def residuals(known: Column, R: Column) -> Column:
+            err = self._error(known, both(known, R), R)
+            return let(lambda once: found(known, once["err"], R), err=err)
+
+        return let(divided, **sums)
+
+    def _rows(self, *values: Column) -> Rows:
+        return Rows.of(self.level, reduce(mul, [coin.w for coin in self.coins]), *values)
+
+    def _common(self, rows: Rows, y: Column) -> dict[str, Column]:
+        return {"of_y": rows.sum(y), "total": rows.sum(), "rows": F.count(rows.w)}
+
+    def _by_coin(self, name: str, e: Column | None = None) -> dict[str, Column]:
+        w = reduce(mul, [coin.bare for coin in self.coins])
+        return {f"{name}{coin.side}": coin.sums(w if e is None else w * e) for coin in self.coins}
+
+    def _both(self, rows: Rows) -> Column:
+        """Return what a result adds to D, but for its e²: nothing with one coin. NaN of weights that cannot be."""
+        loss = reduce(mul, [coin.loss for coin in self.coins])
+        return rows.w * rows.w * loss if len(self.coins) == 2 else rows.w * loss * 0.0
+
+    def _error(self, known: Column, D: Column, R: Column | None = None) -> Column:
+        """Return V, its degrees of freedom, and how many places are taken."""
+        sides = []
+        for side in (coin.side for coin in self.coins):
+            S = known[f"y{side}"]
+            if R is not None:
+                S = F.zip_with(S, known[f"x{side}"], lambda y, x: y - R * x)
+            sides.append(variance(S, centred=R is not None))
+        return together(sides, D)
+
+    def _let(self, found: Callable[[Column, Column], Column], sums: dict[str, Column]) -> Column:
+        def body(known: Column) -> Column:
+            return let(lambda once: found(known, once["err"]), err=self._error(known, known["both"]))
+
+        return let(body, **sums)
+
+    def _unseen(self, known: Column, err: Column, apart: float | None) -> Column:
+        """Return how far the sum may be off where all kept values are the same."""
+        n, N = known["rows"], known["total"]
+        share = F.try_divide(F.lit(fewer_than(self.level)), err["m"])
+        return distance(apart, known["largest"]) * F.least(N * share, N - n)
