@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,3 +42,63 @@ def test_all_matches_come_out_once(
     result = found(parts)
     assert len(set(result)) == len(result)
     assert set(result) == matches(query, rows)
+
+
+@given(queries(policies=("any",), negation=False), streams(), st.data())
+def test_shedding_loses_matches_and_invents_none(query: Query, rows: list[Row], data: st.DataObject) -> None:
+    """Rows dropped, runs refused and runs dropped, with a snapshot between any two tables."""
+    share = st.sampled_from([0.0, 0.0, 0.3, 1.0])
+    how = config(query, tracked=True, classes=1, slices=2)
+    patterns, parts = how.build(), []
+    for row in rows:
+        patterns.refuse(data.draw(share), salt=data.draw(st.integers(0, 5)))
+        parts.append(patterns.process(table([row]), keep=np.array([data.draw(st.integers(0, 4)) > 0])))
+        gone = patterns.shed(data.draw(share), salt=3, spare=data.draw(share))
+        assert (gone >= 0).all()
+        if data.draw(st.booleans()):
+            patterns = how.build(patterns.snapshot())
+    result = found(parts)
+    assert len(set(result)) == len(result)
+    assert set(result) <= matches(query, rows)
+
+
+@given(queries(), streams(), st.integers(1, 4))
+def test_tracked_runs_come_to_the_same_matches(query: Query, rows: list[Row], slices: int) -> None:
+    """And the counters agree with the record: each match counts for all runs that it was made from."""
+    patterns = config(query, tracked=True, slices=slices).build()
+    patterns.record()
+    parts = [patterns.process(table(rows)), patterns.flush()]
+    assert set(found(parts)) == matches(query, rows)
+    record, features = patterns.recorded()
+    assert len(features) == len(record["serial"])
+    parents = dict(zip(record["serial"].tolist(), record["parent"].tolist(), strict=True))
+    states = dict(zip(record["serial"].tolist(), record["state"].tolist(), strict=True))
+    expected = np.zeros(patterns.plan.last + 1, np.int64)
+    single = not patterns.plan.elements[-1].repeated
+    for serial in record["serial"][record["complete"] > 0].tolist():
+        at = parents[serial] if single else serial
+        while at >= 0:
+            expected[states[at]] += 1
+            at = parents[at]
+    completed, _ = patterns.counted()
+    if not any(element.repeated and element.at_most == 1 for element in patterns.plan.elements):
+        assert completed.sum(axis=(1, 2)).tolist() == expected.tolist()
+
+
+@given(queries(), streams(), st.randoms(use_true_random=False), st.integers(0, 12))
+def test_rows_may_be_out_of_order_up_to_the_watermark(
+    query: Query, rows: list[Row], luck: Any, delay: int
+) -> None:
+    """Rows are shuffled within ``delay``, and the watermark is that far behind."""
+    times = [row["ts"] + luck.randint(0, delay) for row in rows]
+    order = sorted(range(len(rows)), key=lambda n: times[n])
+    how = config(query)
+    patterns, parts = how.build(), []
+    for n in order:
+        parts.append(patterns.process(table([rows[n]]), until_us=times[n] - delay - 1))
+        patterns = how.build(patterns.snapshot()) if luck.random() < 0.3 else patterns
+    parts.append(patterns.flush())
+    result = found(parts)
+    shuffled = [rows[n] for n in order]
+    assert len(set(result)) == len(result)
+    assert set(result) == matches(query, shuffled)

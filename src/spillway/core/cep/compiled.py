@@ -1,9 +1,9 @@
 """The program of a query as machine code, compiled once per machine.
 
-Compiling takes a few seconds. Numba keeps what it has compiled on disk, beside the file that a function is from, under
-the function's name. A program is from no file, so it says that it is from this one, and its name has a fingerprint
-of its text and of all that it calls: the same query is found again by later processes, and an engine that has changed
-does not find what an older one has left.
+Compiling takes a few seconds. Numba keeps what it has compiled on disk, beside the file that a function is from,
+under the function's name. A program is from no file, so it says that it is from this one, and its name has a
+fingerprint of its text and of all that it calls: the same query is found again by later processes, and an engine that
+has changed does not find what an older one has left.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def bits(value: float) -> Any:
     return np.float64(value + 0.0).view(np.int64)
 
 
-_CALLED = {
+_CALLED: dict[str, Any] = {
     "bits": bits,
     "enlarge": store.enlarge,
     "expire": store.expire,
@@ -38,6 +38,7 @@ _CALLED = {
     "path_of": tracking.path_of,
     "chosen": tracking.chosen,
 }
+_CHANCE: Any = tracking.chance
 _STORE = ("START", "COUNT", "ROOM", "EARLIEST", "BUCKETS", "LIVE", "NEVER")
 _CURSOR = ("ROW", "STEP", "RUN", "UPTO", "DONE", "FAIL", "WRITTEN", "SERIAL", "HEAD", "NEED", "RECORDED")
 _LAYOUT = (*_CURSOR, "NODES", "OUTPUT", "RECORDS", "OTHER")
@@ -51,7 +52,7 @@ _CONSTANTS = {
 
 def fingerprint(source: str) -> str:
     """Return a name for a program: the same only if text, constants and called code are the same."""
-    codes = [function.py_func.__code__ for function in (*_CALLED.values(), tracking.chance)]
+    codes = [function.py_func.__code__ for function in (*_CALLED.values(), _CHANCE)]
     called = [(code.co_code.hex(), repr(code.co_consts)) for code in codes]
     return hashlib.sha256(repr((source, _CONSTANTS, called)).encode()).hexdigest()[:20]
 

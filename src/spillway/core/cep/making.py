@@ -243,6 +243,7 @@ class Making(Asking):
         self.line(f"t = roots[{state}]")
         self.line("if t >= 0 or len(record):")
         with self.block():
+            self.line("pass")
             for n, ref in enumerate(self.plan.features(state)):
                 self.line(f"xs[{n}] = {self.name(ref)}")
         self.line("if t >= 0:")

@@ -125,8 +125,9 @@ class Patterns:
             self._waiting, rows = rows.part(ready), rows.part(0, ready)
         rows = self._timely(rows)
         self._advance(rows, _ALL if budget is None else max(0, int(budget)), until_us)
+        matches = self._output.table(self._numbering)
         self._settle()
-        return self._output.table(self._numbering)
+        return matches
 
     def flush(self) -> pa.Table:
         """Let all rows that wait through and all matches that are held out: nothing more will come."""

@@ -165,11 +165,8 @@ class Plan:
 
     def _run_sides(self, terms: Iterable[Term], state: int) -> Iterator[Apply | Ref]:
         for term in terms:
-            if (
-                isinstance(term, Apply)
-                and term.kind != "truth"
-                and all(r.source == "leaf" for r in refs(term))
-            ):
+            sources = {ref.source for ref in refs(term)}
+            if isinstance(term, Apply) and term.kind != "truth" and sources == {"leaf"}:
                 yield term
             elif isinstance(term, Apply):
                 yield from self._run_sides(term.operands, state)
@@ -338,7 +335,7 @@ class Plan:
         found += [r for test in self.endings[state] for r in refs(test.term) if r.source == "leaf"]
         if state == self.last:
             found += self.held_leaves() if self.held else self.rows_of(state)
-        elif self.tracked:
+        if self.tracked and (state < self.last or self.elements[state].repeated):
             found += self.features(state)
         for test in [*self.endings[state], *(t for b in self.bans if b.asked_in == state for t in b.tests)]:
             if test.walk:

@@ -44,7 +44,7 @@ _FUNCTIONS = {
     "exp": ("math.exp({0})", None),
     "log": ("math.log({0})", "{0} > 0"),
     "log10": ("math.log10({0})", "{0} > 0"),
-    "sign": ("(({0} > 0) - ({0} < 0))", None),
+    "sign": ("(1 if {0} > 0 else -1 if {0} < 0 else 0)", None),
 }
 WHOLE = ("floor", "ceil", "sign")
 
