@@ -80,7 +80,7 @@ def test_tracked_runs_come_to_the_same_matches(query: Query, rows: list[Row], sl
         while at >= 0:
             expected[states[at]] += 1
             at = parents[at]
-    completed, _ = patterns.counted()
+    completed = patterns.counted().completed
     if not any(element.repeated and element.at_most == 1 for element in patterns.plan.elements):
         assert completed.sum(axis=(1, 2)).tolist() == expected.tolist()
 

@@ -47,7 +47,7 @@ def _mark(links: Any, heads: Any, used: Any) -> None:
             at = links[1, at]
 
 
-def collect(chains: Chains, heads: Sequence[Array], spare: int = 0) -> tuple[Chains, Array]:
+def collect(chains: Chains, heads: Sequence[Array]) -> tuple[Chains, Array]:
     """Return the chains with only the nodes that are in use, and the new number of each old node."""
     top = int(chains.top[0])
     used = np.zeros(top, np.bool_)
@@ -56,7 +56,7 @@ def collect(chains: Chains, heads: Sequence[Array], spare: int = 0) -> tuple[Cha
     kept = np.flatnonzero(used)
     number = np.full(top + 1, -1, np.int64)  # the last one is for "none"
     number[kept] = np.arange(len(kept))
-    new = empty(len(chains.ints), len(chains.floats), len(kept) + spare)
+    new = empty(len(chains.ints), len(chains.floats), len(kept))
     new.links[0, : len(kept)] = chains.links[0, kept]
     new.links[1, : len(kept)] = number[chains.links[1, kept]]
     new.ints[:, : len(kept)] = chains.ints[:, kept]

@@ -33,7 +33,7 @@ from spillway.core.cep.runs import Runs, under
 from spillway.core.cep.snapshot import from_bytes, to_bytes
 from spillway.core.cep.syntax import Call, Constant, Expression, Operation
 from spillway.core.cep.terms import NULL, words
-from spillway.core.cep.tracking import FlatTree, Tracking
+from spillway.core.cep.tracking import Counted, FlatTree, Tracking
 from spillway.core.chance import mix, threshold
 from spillway.core.join.vocabulary import Vocabulary
 from spillway.errors import SpillwayError
@@ -227,9 +227,16 @@ class Patterns:
         """Return how many runs there are by [state, class, slice], at the time of the last row."""
         return self._runs.alive(self._tracked, self._now)
 
-    def counted(self, reset: bool = True) -> tuple[Ints, Ints]:
-        """Return ``completed`` and ``tested`` by [state, class, slice] since the last call."""
-        return self._tracked.counted(reset)
+    def counted(self, reset: bool = True, omega: Any = None) -> Counted:
+        """Return ``completed``, ``own`` and ``tested`` by [state, class, slice] since the last call.
+
+        ``omega`` is the cost of looking at a run, by state, 1 if it is not given; see ``tracking``.
+        """
+        return self._tracked.counted(reset, omega)
+
+    def attributes(self, table: pa.Table) -> dict[str, Floats]:
+        """Return the columns of a table that the query names as features have them: texts as codes."""
+        return self._reader.attributes(table)
 
     def shed(self, share: Any, salt: int = 0, spare: float = 0.0) -> Ints:
         """Drop the given share, by [state, class, slice], of the runs that live; return how many by state.
@@ -240,7 +247,7 @@ class Patterns:
         tracking = self._tracked
         salts = np.array([mix(salt), tracking.salt[1]])
         limits = tracking.thresholds_of(share)
-        return self._runs.shed(tracking, self._now, self._limit, limits, salts, threshold(spare))
+        return self._runs.shed(self._now, limits, salts, threshold(spare))
 
     def refuse(self, share: Any, salt: int = 0, spare: float = 0.0) -> None:
         """Do not make the given share, by [state, class, slice at making], of new runs from now on."""

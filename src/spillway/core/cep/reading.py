@@ -112,12 +112,7 @@ class Reader:
             raise invalid(
                 "keep", f"an array of {len(keep)}", f"a truth value for each of the {len(times)} rows"
             )
-        ints = np.empty((len(self._ints), len(times)), np.int64)
-        for n, (name, kind) in enumerate(self._ints):
-            ints[n] = self._texts(table, name) if kind == "text" else _whole(_column(table, name), name)
-        floats = np.empty((len(self._floats), len(times)))
-        for n, name in enumerate(self._floats):
-            floats[n] = _fractions(_column(table, name))
+        ints, floats = self._columns(table)
         numbers = np.arange(self.next_number, self.next_number + len(times))
         self.next_number += len(times)
         rows = Rows(times, self._kinds(table), np.asarray(keep, np.bool_), numbers, ints, floats)
@@ -125,6 +120,21 @@ class Reader:
             return rows
         order = np.flatnonzero(timed)
         return rows.picked(order[np.argsort(times[order], kind="stable")])
+
+    def attributes(self, table: pa.Table) -> dict[str, Floats]:
+        """Return the attributes as numbers; rows are not counted."""
+        ints, floats = self._columns(table)
+        found = dict(zip([name for name, _ in self._ints], ints.astype(np.float64), strict=True))
+        return found | dict(zip(self._floats, floats, strict=True))
+
+    def _columns(self, table: pa.Table) -> tuple[Ints, Floats]:
+        ints = np.empty((len(self._ints), table.num_rows), np.int64)
+        for n, (name, kind) in enumerate(self._ints):
+            ints[n] = self._texts(table, name) if kind == "text" else _whole(_column(table, name), name)
+        floats = np.empty((len(self._floats), table.num_rows))
+        for n, name in enumerate(self._floats):
+            floats[n] = _fractions(_column(table, name))
+        return ints, floats
 
     def _kinds(self, table: pa.Table) -> Ints:
         column = _column(table, self._type)

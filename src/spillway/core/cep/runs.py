@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from spillway.core.cep import chains, store
+from spillway.core.cep.dropping import distinct, drop, tally
 from spillway.core.cep.layout import Layout
-from spillway.core.cep.reading import Bools, Ints
+from spillway.core.cep.reading import Ints
 from spillway.core.cep.terms import NULL
-from spillway.core.cep.tracking import Tracking, choose
+from spillway.core.cep.tracking import Tracking
 
 
 class Runs:
@@ -29,9 +30,9 @@ class Runs:
         """Return what compiled code reads and writes."""
         return tuple(map(tuple, self.stores)), tuple(self.chains)
 
-    def sweep(self, number: int, limit: int, drop: Bools | None = None) -> None:
-        """Free what has expired in a store, and the runs at the live places that are to be dropped."""
-        self.stores[number] = store.sweep(self.stores[number], self._shapes[number], limit, drop)
+    def sweep(self, number: int, limit: int) -> None:
+        """Free what has expired in a store."""
+        self.stores[number] = store.sweep(self.stores[number], self._shapes[number], limit)
 
     def collect(self, limit: int) -> None:
         """Free what has expired everywhere, and the nodes that no run leads to."""
@@ -71,38 +72,39 @@ class Runs:
         """Return how many runs there are by [state, class, slice]."""
         table = np.zeros((tracking.states, tracking.classes, tracking.slices), np.int64)
         for state in range(tracking.states):
-            parts = [self._tracked(n, tracking, now) for n in self._stores_of(state)]
-            if parts:
-                serials, kinds, slices = (np.concatenate(column) for column in zip(*parts, strict=True))
-                _, at = np.unique(serials, return_index=True)
-                np.add.at(table[state], (kinds[at], slices[at]), 1)
+            numbers = self._stores_of(state)
+            if len(numbers) == 1:
+                s = self.stores[numbers[0]]
+                tally(s.ints, s.buckets, s.meta, now, self._within, table[state])
+            elif numbers:
+                self._tally_once(numbers, now, table[state])
         return table
 
-    def shed(self, tracking: Tracking, now: int, limit: int, limits: Ints, salts: Ints, spare: int) -> Ints:
+    def _tally_once(self, numbers: list[int], now: int, table: Ints) -> None:
+        """Count runs that may lie in several stores."""
+        parts = [self.stores[n].ints[:3, store.live(self.stores[n])] for n in numbers]
+        first, serials, kinds = np.concatenate(parts, axis=1)
+        _, at = np.unique(serials, return_index=True)
+        ages = np.minimum(np.maximum(0, now - first[at]), self._within - 1)
+        np.add.at(table, (kinds[at], ages * table.shape[1] // self._within), 1)
+
+    def shed(self, now: int, limits: Ints, salts: Ints, spare: int) -> Ints:
         """Drop runs whose hash is within the limit of their [state, class, slice]; return how many by state."""
-        gone = np.zeros(tracking.states, np.int64)
-        for state in range(tracking.states):
-            if (limits[state] == NULL).all():
+        gone = np.zeros(len(limits), np.int64)
+        for state, numbers in enumerate(map(self._stores_of, range(len(limits)))):
+            if (limits[state] == NULL).all() or not numbers:
                 continue
-            dropped = [np.empty(0, np.int64)]
-            for number in self._stores_of(state):
-                serials, kinds, slices = self._tracked(number, tracking, now)
-                drop = np.zeros(len(serials), np.bool_)
-                choose(salts, spare, limits[state, kinds, slices], serials, drop)
-                if drop.any():
-                    dropped.append(serials[drop])
-                    self.sweep(number, limit, drop)
-            gone[state] = len(np.unique(np.concatenate(dropped)))
+            dropped = []
+            for number in numbers:
+                s = self.stores[number]
+                serials = np.empty(int(s.meta[store.LIVE]), np.int64)
+                where = (s.ints, s.floats, s.buckets, s.meta, now, self._within)
+                dropped.append(serials[: drop(*where, limits[state], salts, spare, serials)])
+            gone[state] = distinct(dropped)
         return gone
 
     def _stores_of(self, state: int) -> list[int]:
         return [n for n, index in enumerate(self.layout.plan.indexes) if index.state == state]
-
-    def _tracked(self, number: int, tracking: Tracking, now: int) -> tuple[Ints, Ints, Ints]:
-        """Return serial numbers, classes and slices of the live runs of a store."""
-        found, places = self.stores[number].ints, store.live(self.stores[number])
-        ages = np.minimum(np.maximum(0, now - found[0, places]), self._within - 1)
-        return found[1, places], found[2, places], ages * tracking.slices // self._within
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as arrays."""

@@ -206,19 +206,16 @@ def live(store: Arrays) -> Array:
     return np.asarray(np.arange(total) + np.repeat(buckets[:, START] - (ends - counts), counts))
 
 
-def sweep(store: Arrays, shape: Shape, limit: int, drop: Array | None = None, spare: int = 0) -> Arrays:
-    """Return the store without what has expired and, among the places of ``live``, what is to be dropped."""
+def sweep(store: Arrays, shape: Shape, limit: int) -> Arrays:
+    """Return the store without what has expired."""
     places = live(store)
     kept = store.ints[0, places] > limit
-    if drop is not None:
-        kept &= ~drop
     keep = np.zeros(store.ints.shape[1], np.bool_)
     keep[places[kept]] = True
     count = int(store.meta[BUCKETS])
     owner = np.repeat(np.arange(count), store.buckets[:count, COUNT])
     order = np.unique(owner[kept]) if shape.keys else np.zeros(1, np.int64)
-    rooms = int(kept.sum()) + spare + 2 * len(order)
-    new = empty(shape, rooms, len(order) + 16)
+    new = empty(shape, int(kept.sum()) + 2 * len(order), len(order) + 16)
     old = (store.ints, store.floats, store.keys, store.buckets, keep)
     _lay_out(old, order, new.ints, new.floats, new.keys, new.buckets, new.meta)
     if shape.keys:

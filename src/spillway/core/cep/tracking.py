@@ -12,7 +12,8 @@ the counters are read (``counted``):
 
 ==========  ===============================================================================================
 completed   complete matches, counted for every run that they were made from
-tested      runs looked at, counted for the run and those that it was made from
+own         runs looked at, each weighted by a cost of its state
+tested      the same, counted for the run and those that it was made from
 ==========  ===============================================================================================
 
 There is room for 4,096 paths; what comes up later is not counted.
@@ -27,7 +28,7 @@ complete; and the run's features.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -75,13 +76,6 @@ def chosen(salts: Any, spare: int, limit: int, serial: int) -> Any:
 
 
 @kernel
-def choose(salts: Any, spare: int, limits: Any, serials: Any, found: Any) -> None:
-    """Decide for many runs."""
-    for i in range(len(serials)):
-        found[i] = chosen(salts, spare, limits[i], serials[i])
-
-
-@kernel
 def path_of(slots: Any, paths: Any, parent: int, state: int, kind: int) -> Any:
     """Return the number of a path, 0 if there is no room for it."""
     mask = len(slots) - 1
@@ -124,6 +118,14 @@ class FlatTree(Protocol):
     @property
     def right(self) -> Ints:
         """The node where it is more, or not known."""
+
+
+class Counted(NamedTuple):
+    """Numbers by [state, class, slice]."""
+
+    completed: Floats
+    own: Floats
+    tested: Floats
 
 
 class Tracking:
@@ -198,21 +200,26 @@ class Tracking:
         limits = np.array([threshold(p) for p in distinct.tolist()], np.int64)
         return np.ascontiguousarray(limits[at].reshape(table.shape))
 
-    def counted(self, reset: bool = True) -> tuple[Ints, Ints]:
-        """Return ``completed`` and ``tested`` by [state, class, slice] since the last call."""
+    def counted(self, reset: bool = True, omega: Any = None) -> Counted:
+        """Return what was counted since the last call; ``omega`` is the cost of looking at a run, by state."""
         count = int(self.paths[0, 3])
-        tables = np.zeros((2, self.states, self.classes, self.slices), np.int64)
+        cost = np.ones(self.states) if omega is None else np.asarray(omega, np.float64)
+        shape = (self.states, self.classes, self.slices)
+        completed, own, tested = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         at = np.arange(1, count)
-        own = self.counts[:, 1:count]
+        matches = self.counts[COMPLETED, 1:count].astype(np.float64)
+        looks = self.counts[TESTED, 1:count] * cost[self.paths[1:count, 1], None]
+        np.add.at(own, (self.paths[at, 1], self.paths[at, 2]), looks)
         while len(at):
-            for table, part in zip(tables, own, strict=True):
-                np.add.at(table, (self.paths[at, 1], self.paths[at, 2]), part)
+            place = (self.paths[at, 1], self.paths[at, 2])
+            np.add.at(completed, place, matches)
+            np.add.at(tested, place, looks)
             at = self.paths[at, 0]
             further = at > 0
-            at, own = at[further], own[:, further]
+            at, matches, looks = at[further], matches[further], looks[further]
         if reset:
             self.counts[:] = 0
-        return tables[COMPLETED], tables[TESTED]
+        return Counted(completed, own, tested)
 
     @property
     def recording(self) -> bool:

@@ -1,0 +1,69 @@
+"""Runs counted and dropped where they lie, in one pass over a store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spillway.core.cep.store import BUCKETS, COUNT, EARLIEST, LIVE, NEVER, START
+from spillway.core.cep.tracking import chosen
+from spillway.core.kernel import kernel
+
+
+@kernel
+def slice_of(first: int, now: int, within: int, slices: int) -> Any:
+    """Return the time slice that a run is in, the last one if its window has passed."""
+    return min(slices - 1, max(0, now - first) * slices // within)
+
+
+@kernel
+def tally(ints: Any, buckets: Any, meta: Any, now: int, within: int, table: Any) -> None:
+    """Count the runs of a store by [class, slice]."""
+    slices = table.shape[1]
+    for bucket in range(meta[BUCKETS]):
+        start = buckets[bucket, START]
+        for i in range(start, start + buckets[bucket, COUNT]):
+            table[ints[2, i], slice_of(ints[0, i], now, within, slices)] += 1
+
+
+@kernel
+def drop(
+    ints: Any,
+    floats: Any,
+    buckets: Any,
+    meta: Any,
+    now: int,
+    within: int,
+    limits: Any,
+    salts: Any,
+    spare: int,
+    gone: Any,
+) -> Any:
+    """Drop the runs of a store that are chosen by [class, slice]; write their serials, return how many."""
+    slices, dropped = limits.shape[1], 0
+    for bucket in range(meta[BUCKETS]):
+        start, kept, earliest = buckets[bucket, START], 0, NEVER
+        for i in range(start, start + buckets[bucket, COUNT]):
+            limit = limits[ints[2, i], slice_of(ints[0, i], now, within, slices)]
+            if chosen(salts, spare, limit, ints[1, i]):
+                gone[dropped] = ints[1, i]
+                dropped += 1
+                continue
+            at = start + kept
+            if at < i:
+                for column in range(ints.shape[0]):
+                    ints[column, at] = ints[column, i]
+                for column in range(floats.shape[0]):
+                    floats[column, at] = floats[column, i]
+            earliest = min(earliest, ints[0, at])
+            kept += 1
+        buckets[bucket, COUNT] = kept
+        buckets[bucket, EARLIEST] = earliest
+    meta[LIVE] -= dropped
+    return dropped
+
+
+def distinct(parts: list[Any]) -> int:
+    """Return how many runs there are among lists of serial numbers, each without repeats."""
+    return len(parts[0]) if len(parts) == 1 else len(np.unique(np.concatenate(parts)))
