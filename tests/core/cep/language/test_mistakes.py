@@ -139,6 +139,8 @@ def test_conditions(condition: str, said: str) -> None:
         ("a.id = §a.name", "a text, where a number is expected."),
         ("a.name = §1", "a number, where a text is expected."),
         ("a.name IN {'x', §1}", "a number, where a text is expected."),
+        ("a.v < 1 AND sum(c[i].v) = §'x'", "a text, where a number is expected."),
+        ("§a.flag < b.flag", "truth values have no order"),
         ("§a.name < b.name", "compare them with =, != or IN"),
         ("1 + §a.name = 1", "a text, where a number is expected."),
         ("-§a.flag = 1", "a truth value, where a number is expected."),

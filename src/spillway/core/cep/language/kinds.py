@@ -27,7 +27,6 @@ from typing import Literal, get_args
 
 import pyarrow as pa
 
-from spillway.core.cep.language.functions import FUNCTIONS
 from spillway.core.cep.language.mistakes import QueryError, unknown_name
 from spillway.core.cep.syntax import Aggregate, Attribute, Call, Constant, Expression, Operation, Query
 
@@ -35,6 +34,7 @@ Kind = Literal["int", "float", "text", "bool", "time"]
 _NUMBERS = {"int", "float"}
 _ARITHMETIC = {"+", "-", "*", "/", "%", "^", "neg"}
 _ORDER = {"<", "<=", ">", ">="}
+_WHOLE = {"abs", "sign", "least", "greatest"}  # of whole numbers a whole number
 _ANY = "any"  # without a schema an attribute may be anything
 _CONDITION = "condition"
 _KIND_OF = {bool: "bool", str: "text", int: "int", float: "float"}
@@ -108,7 +108,7 @@ class _Checker:
                 return self.attribute(part)
             case Aggregate():
                 kind = "int" if part.argument is None else self.require(part.argument, _NUMBERS)
-                return "float" if part.function == "avg" else kind
+                return "int" if kind == "int" and part.function != "avg" else "float"
             case Call():
                 return self.call(part)
         return self.operation(part)
@@ -128,9 +128,8 @@ class _Checker:
     def call(self, part: Call) -> str:
         """Return the kind of a function's value."""
         allowed = {"time"} if part.function == "seconds" else _NUMBERS
-        found = [self.require(argument, allowed) for argument in part.arguments]
-        whole = part.function in {"abs", "sign", "least", "greatest"} and set(found) == {"int"}
-        return "int" if whole else _ANY if _ANY in found and FUNCTIONS[part.function] is None else "float"
+        found = {self.require(argument, allowed) for argument in part.arguments}
+        return "int" if part.function in _WHOLE and found == {"int"} else "float"
 
     def operation(self, part: Operation) -> str:
         """Return the kind of an operation's value."""
@@ -148,7 +147,7 @@ class _Checker:
             self.require(left, {"bool"}, "compare it, as in a.v > 3")
         ordered = part.operator in _ORDER
         allowed = {"int", "float", "time"} if ordered else {"int", "float", "time", "text", "bool"}
-        hint = "texts have no order here: compare them with =, != or IN" if ordered else None
+        hint = "texts and truth values have no order: compare them with =, != or IN" if ordered else None
         kind = self.require(left, allowed, hint)
         for operand in others:
             self.require(operand, allowed if kind == _ANY else _NUMBERS if kind in _NUMBERS else {kind}, hint)
