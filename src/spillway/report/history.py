@@ -60,11 +60,42 @@ def history_page(name: str, history: pa.Table) -> str:
         html.table(
             ("", "rows", "share"), [(what, f"{rows:,}", f"{rows / arrived:.1%}") for what, rows in shares]
         ),
+        *_work(entries),
         html.details(
             f"The newest {len(newest)} decisions, with their reasons", decision_table(newest, start_s)
         ),
         html.footer(f"Spillway {__version__}. This page needs nothing but itself."),
     )
+
+
+def _work(entries: list[Entry]) -> list[str]:
+    """Return what became of the comparisons, where there is a join."""
+    demanded, spent = (
+        sum(float(entry.get(column) or 0.0) for entry in entries)
+        for column in ("work_demanded", "work_spent")
+    )
+    if demanded <= 0.0:
+        return []
+    counts = [
+        (what, sum(int(entry.get(column) or 0) for entry in entries))
+        for what, column in (
+            ("pairs that came out", "pairs"),
+            ("late rows, left out", "late_rows"),
+            ("rows without anything to match by, left out", "unmatched_rows"),
+            ("rows dropped at random, in each shard", "sampled_out_rows"),
+        )
+    ]
+    return [
+        html.heading("Where the comparisons went"),
+        html.table(
+            ("", "number", "share"),
+            [
+                ("made", f"{spent:,.0f}", f"{spent / demanded:.1%}"),
+                ("shed", f"{demanded - spent:,.0f}", f"{1.0 - spent / demanded:.1%}"),
+                *((what, f"{number:,}", "") for what, number in counts),
+            ],
+        ),
+    ]
 
 
 def _in_time(entries: list[Entry]) -> float:
