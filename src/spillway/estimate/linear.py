@@ -46,14 +46,13 @@ def sum(
         "squares": F.sum(square),
         "squares2": F.sum(square * square),
         "largest": F.max(F.abs(y)),
-        "rows": F.count(rows.w),
         "total": rows.sum(),
         "spare": F.sum(rows.a),
     }
 
     def found(known: Column) -> Column:
-        Y, V, V2, largest, n, N, A = (known[name] for name in sums)
-        reach = distance(apart, largest) * others(rows.level, n=n, N=N, A=A)
+        Y, V, V2, largest, N, A = (known[name] for name in sums)
+        reach = distance(apart, largest) * others(rows.level, F.try_divide(A + N, N))
         return rows.around(Y, V, F.try_divide(V * V, V2), same=(V == 0.0) & (A > 0.0), same_reach=reach)
 
     return let(found, **sums).alias(title("sum", col))
@@ -152,12 +151,14 @@ def _around(
     """Return the interval of a quotient, by the squares of its residuals, Q."""
     n, N, A, A2, AW = (known[name] for name in ("rows", "total", "spare", "spare2", "spare_w"))
     f = 1.0 - 2.0 * F.try_divide(AW, A * N) + F.try_divide(A + N, N * N)  # A + N = Σ w²
-    reach = F.try_divide(distance(apart, known["largest"]) * others(rows.level, n=n, N=N, A=A), F.abs(scale))
+    X = others(rows.level, F.try_divide(A + N, N))
+    same = same & (A > 0.0) & ~F.isnan(A) & (n > 1)
+    reach = F.try_divide(distance(apart, known["largest"]) * F.least(X, N), F.abs(scale))
 
     def found(once: Column) -> Column:
         V = F.try_divide(once["Q"], once["f"] * scale * scale)
         V = F.when(A == 0.0, 0.0).when(n < 2, A * float("inf")).otherwise(V)
         dof = F.try_divide(A * A, A2) * once["f"]
-        return rows.around(value, V, dof, same=same & (A > 0.0) & (n > 1), same_reach=reach)
+        return rows.around(value, V, dof, same=same, same_reach=reach)
 
     return let(found, Q=Q, f=F.greatest(f, F.lit(1e-12)))

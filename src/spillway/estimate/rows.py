@@ -95,7 +95,7 @@ class Rows:
         """
         reach = student(self.level, dof) * F.sqrt(F.greatest(variance, F.lit(0.0)))
         if same is not None and same_reach is not None:
-            reach = F.when(same & ~F.isnan(same_reach), same_reach).otherwise(reach)
+            reach = F.when(same, same_reach).otherwise(reach)
         reach = F.when(F.abs(value) == float("inf"), 0.0).otherwise(reach)
 
         def interval(known: Column) -> Column:

@@ -24,7 +24,7 @@ With one coin a result, V = L.
     =========  =======================  =========
 
 Where only one side was shed, 1 - ρ = 0 leaves L; where nothing was, there is no width. Kept values that are all the
-same reach as far as in :mod:`~spillway.estimate.unseen`, but X is 3/m of all: results of a coin differ together.
+same reach as far as in :mod:`~spillway.estimate.unseen`, but X is 3/m of all, as results of a coin differ together.
 Two results of the same two coins count in D as if each had its own, which makes V too large where their signs agree.
 """
 
@@ -49,7 +49,7 @@ from spillway.estimate.linear import ALIKE, alike, extremes
 from spillway.estimate.ranks import percentile, share_of
 from spillway.estimate.rows import Rows, bare, number, title
 from spillway.estimate.shared_ranks import quantile
-from spillway.estimate.unseen import distance, fewer_than, require_spread
+from spillway.estimate.unseen import distance, others, require_spread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -115,11 +115,11 @@ class Shared:
             **self._common(rows, y),
             **self._by_coin("y", bare(col)),
             "both": F.sum(self._both(rows) * y * y),
-            "largest": F.max(F.abs(y)),
         }
 
         def found(known: Column, err: Column) -> Column:
-            same, reach = (err["V"] == 0.0) & (err["m"] > 0.0), self._unseen(known, err, apart)
+            same = (err["V"] == 0.0) & (err["m"] > 0.0)
+            reach = distance(apart, known["largest"]) * self._others(known, err)
             return rows.around(known["of_y"], err["V"], err["nu"], same=same, same_reach=reach)
 
         return self._let(found, sums).alias(title("sum", col))
@@ -172,10 +172,12 @@ class Shared:
             return squares.about_ratio(known, R, n=n, N=N, C=C)
 
         def found(known: Column, err: Column, R: Column) -> Column:
-            same = alike(known, 0.0 if x is None else ALIKE) & (err["m"] > 1.0)
-            V = F.try_divide(err["V"], known["of_x"] * known["of_x"])
-            reach = F.try_divide(self._unseen(known, err, apart), F.abs(known["of_x"]))
-            return rows.around(R, V, err["nu"], same=same, same_reach=reach)
+            X, scale = F.least(self._others(known, err), known["total"]), F.abs(known["of_x"])
+            same = alike(known, 0.0 if x is None else ALIKE) & (err["m"] > 1.0) & (err["V"] < float("inf"))
+            reach = F.try_divide(distance(apart, known["largest"]) * X, scale)
+            return rows.around(
+                R, F.try_divide(err["V"], scale * scale), err["nu"], same=same, same_reach=reach
+            )
 
         def divided(known: Column) -> Column:
             R = F.try_divide(known["of_y"], known["of_x"])
@@ -191,7 +193,13 @@ class Shared:
         return Rows.of(self.level, reduce(mul, [coin.w for coin in self.coins]), *values)
 
     def _common(self, rows: Rows, y: Column) -> dict[str, Column]:
-        return {"of_y": rows.sum(y), "total": rows.sum(), "rows": F.count(rows.w)}
+        sums = {
+            "of_y": rows.sum(y),
+            "total": rows.sum(),
+            "rows": F.count(rows.w),
+            "squares": F.sum(rows.w * rows.w),
+        }
+        return {**sums, "largest": F.max(F.abs(y))}
 
     def _by_coin(self, name: str, e: Column | None = None) -> dict[str, Column]:
         w = reduce(mul, [coin.bare for coin in self.coins])
@@ -218,8 +226,7 @@ class Shared:
 
         return let(body, **sums)
 
-    def _unseen(self, known: Column, err: Column, apart: float | None) -> Column:
-        """Return how far the sum may be off where all kept values are the same."""
-        n, N = known["rows"], known["total"]
-        share = F.try_divide(F.lit(fewer_than(self.level)), err["m"])
-        return distance(apart, known["largest"]) * F.least(N * share, N - n)
+    def _others(self, known: Column, err: Column) -> Column:
+        """Return how many results may differ where all kept values are the same: those of X/w̄ coins out of m."""
+        w = F.try_divide(known["squares"], known["total"])
+        return F.try_divide(known["total"] * others(self.level, w), err["m"] * w)

@@ -1,14 +1,16 @@
 """Groups whose kept values are all the same, although rows were shed: what the others could be.
 
 Such values have a variance of zero, and that is no knowledge. If X rows of the group differ from them, none of
-these is kept with a chance of (1 - 1/w)^X at most. So at a confidence level 1 - α there are fewer than
+these is kept with a chance of (1 - 1/w)^X. At a confidence level 1 - α that is not believed any more where it falls
+to α, so there are up to
 
-    X = -ln α · Σ w² / Σ w,      and no more than were shed, N - n
+    X = ln α / ln(1 - 1/w̄),      w̄ = Σ w² / Σ w
 
-the "rule of three": 3 w rows at 95 %. What each differs by, d, the sample does not say. It is taken to be as much as
-the largest value that was kept, so others may be anything from nothing to twice that: for ones and zeros that is
-just right. Of zeros alone nothing is known, and d is 1. The caller may say better with ``spread``: 0 for a constant.
-The interval reaches d X to both sides for a sum, and d X / N for a mean.
+of them: about 3 w at 95 %, the "rule of three", and next to none where hardly a row was shed. What each differs by,
+d, the sample does not say. It is taken to be as much as the largest value that was kept, so others may be anything
+from nothing to twice that: for ones and zeros that is just right. Of zeros alone nothing is known, and d is 1. The
+caller may say better with ``spread``: 0 for a constant. The interval reaches d X to both sides for a sum, and
+d X / N for a mean, where X is N at most.
 """
 
 from __future__ import annotations
@@ -37,15 +39,6 @@ def require_spread(spread: float | None) -> float | None:
     return float(spread)
 
 
-def fewer_than(level: float) -> float:
-    """Return -ln α: how many things of a Poisson number may be there, on average, when none is seen.
-
-    >>> round(fewer_than(0.95), 2)
-    3.0
-    """
-    return -math.log1p(-level)
-
-
 def distance(spread: float | None, largest: Column) -> Column:
     """Return d."""
     if spread is not None:
@@ -53,6 +46,6 @@ def distance(spread: float | None, largest: Column) -> Column:
     return F.when(largest > 0.0, largest).otherwise(1.0)
 
 
-def others(level: float, *, n: Column, N: Column, A: Column) -> Column:
-    """Return X, where A = Σ w (w - 1); NaN of weights that cannot be."""
-    return F.when(F.isnan(A), A).otherwise(F.least(fewer_than(level) * F.try_divide(A + N, N), N - n))
+def others(level: float, w: Column) -> Column:
+    """Return X for rows of this weight on average."""
+    return F.try_divide(F.lit(math.log1p(-level)), F.log(1.0 - F.try_divide(F.lit(1.0), w)))

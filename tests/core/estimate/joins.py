@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spillway.core.groups.student import t_quantile
 from spillway.core.hashing import row_hashes
 from spillway.estimate.coins import _SALTS
+from spillway.estimate.student import coefficients, horner
 
 Array = np.ndarray[Any, Any]
 Interval = tuple[float, float, float]
@@ -35,15 +35,12 @@ class Side:
     def loss(self) -> Array:
         return np.where(self.weights > 1 + 1e-9, 1 - 1 / self.weights, 0.0)
 
-    def sums(self, terms: Array, *, exact: bool) -> list[float]:
+    def sums(self, terms: Array, *, exact: bool) -> Array:
         """One signed sum for each place that is taken, or for each coin."""
-        found: dict[int, float] = {}
-        places = self.ids if exact else self.hashes % 16
-        signs = np.sign(self.hashes)
-        for place, sign, loss, term in zip(places.tolist(), signs, self.loss, terms, strict=True):
-            if loss > 0:
-                found[place] = found.get(place, 0.0) + sign * math.sqrt(loss) * term
-        return list(found.values())
+        sampled = self.loss > 0
+        places = (self.ids if exact else self.hashes % 16)[sampled]
+        _, at = np.unique(places, return_inverse=True)
+        return np.bincount(at, (np.sign(self.hashes) * np.sqrt(self.loss) * terms)[sampled])
 
 
 @dataclass
@@ -94,7 +91,7 @@ class Results:
         D = D if len(self.sides) == 2 else 0.0
         V, errors, fewest = D, 0.0, []
         for side in self.sides:
-            S = np.array(side.sums(w * e, exact=exact))
+            S = side.sums(w * e, exact=exact)
             if len(S) == 0:
                 continue
             fewest.append(len(S))
@@ -109,7 +106,7 @@ class Results:
 
     def _linear(self, e: Array) -> Interval:
         V, nu, m = self.error(e, centred=False)
-        reach = self._t(nu) * math.sqrt(V) if V > 0 or m == 0 else self._unseen(m)
+        reach = self._t(nu) * math.sqrt(V) if V > 0 or m == 0 else self._distance() * self._others(m)
         value = float((self.w * e).sum())
         return value, value - reach, value + reach
 
@@ -118,14 +115,19 @@ class Results:
         X = (w * x).sum()
         R = float((w * y).sum() / X)
         V, nu, m = self.error(y - R * x, centred=True)
-        same = m > 1 and np.ptp(y / x) <= 1e-12 * abs(R)
-        reach = (self._unseen(m) if same else self._t(nu) * math.sqrt(V)) / abs(X)
-        return R, R - reach, R + reach
+        reach = self._t(nu) * math.sqrt(V)
+        if m > 1 and np.ptp(y / x) <= 1e-12 * abs(R):
+            reach = self._distance() * min(self._others(m), w.sum())
+        return R, R - reach / abs(X), R + reach / abs(X)
 
-    def _unseen(self, m: float) -> float:
-        N, largest = self.w.sum(), np.abs(self.y).max()
-        share = -math.log(1 - self.level) / m
-        return float((largest or 1.0) * min(N * share, N - len(self.w)))
+    def _distance(self) -> float:
+        return float(np.abs(self.y).max()) or 1.0
+
+    def _others(self, m: float) -> float:
+        """How many results may differ from the kept ones: as many coins as none of which is seen by chance."""
+        w = (self.w**2).sum() / self.w.sum()
+        coins = math.log(1 - self.level) / math.log(1 - 1 / w) / w
+        return float(self.w.sum() * coins / m)
 
     def _t(self, nu: float) -> float:
-        return float(t_quantile(self.level, np.array([max(nu, 1.0)]))[0])
+        return math.exp(horner(coefficients(self.level), 1.0 / max(nu, 1.0)))
