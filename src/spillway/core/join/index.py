@@ -25,6 +25,7 @@ from spillway.core.join.reporting import report, report_all
 from spillway.core.join.sliding import Meetings
 from spillway.core.join.store import Store
 from spillway.core.join.table import empty_table, larger
+from spillway.core.join.work import LOOKUP, MATCH
 from spillway.core.kernel import kernel
 
 Stores = tuple[Store, Store]
@@ -136,9 +137,13 @@ def _search(
                     nodes,
                 )
             )
+        before = written
+        written = report(k, rule, at_least, size, other, common, sums, met, count, found, written)
         work[0] += lookups
         work[1] += postings
-        written = report(k, rule, at_least, size, other, common, sums, met, count, found, written)
+        if total == high[k] - low[k]:
+            work[2] += LOOKUP * lookups + postings + MATCH * (written - before)
+            work[3] += total
     return len(side), written
 
 
@@ -187,7 +192,7 @@ class Index:
     def find(self, stores: Stores, meetings: Meetings, ranges: Ranges, matching: Matching) -> Matches:
         """Process rows: list each, and search for its matches within its ranges."""
         left, right = stores
-        matches, work, done = Matches(meetings, ranges), np.zeros(2, np.int64), 0
+        matches, work, done = Matches(meetings, ranges), np.zeros(4, np.int64), 0
         by_window = np.array([self._by_window(0, matching), self._by_window(1, matching)])
         while True:
             done, matches.written = _search(
@@ -197,7 +202,8 @@ class Index:
                 *(matches.found, done, matches.written, work),
             )
             if done == len(meetings):
-                return matches.done(lookups=int(work[0]), postings=int(work[1]))
+                lookups, postings, units, comparisons = work.tolist()
+                return matches.done(lookups=lookups, postings=postings, whole=(units, comparisons))
             self._enlarge()
             matches.make_room(done)
 

@@ -48,7 +48,7 @@ class Matches:
 
     def __init__(self, meetings: Meetings, ranges: Ranges) -> None:
         self._most = ranges.taken  # what each row can match
-        room = max(_LEAST, len(meetings), int(self._most.max(initial=0)))
+        room = _LEAST + 2 * len(meetings) + int(self._most.max(initial=0))
         self.found: tuple[Ints, Ints, Floats] = (
             np.empty(room, np.int64),
             np.empty(room, np.int64),
@@ -56,23 +56,26 @@ class Matches:
         )
         self.written = 0
         self.lookups = self.postings = 0
+        self.whole = 0, 0
 
     def make_room(self, row: int) -> None:
         """Make twice the room, if it might not do for one more row."""
         keys, partners, scores = self.found
         if self.written + self._most[row] <= len(keys):
             return
-        self.found = (
-            np.concatenate([keys, np.empty_like(keys)]),
-            np.concatenate([partners, np.empty_like(partners)]),
-            np.concatenate([scores, np.empty_like(scores)]),
-        )
+        room = 2 * len(keys)
+        self.found = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
+        for new, old in zip(self.found, (keys, partners, scores), strict=True):
+            new[: self.written] = old[: self.written]
 
-    def done(self, *, lookups: int = 0, postings: int = 0) -> Matches:
-        """Cut off the room that was not needed, and say what it took."""
+    def done(self, *, lookups: int = 0, postings: int = 0, whole: tuple[int, int] = (0, 0)) -> Matches:
+        """Cut off the room that was not needed, and say what it took.
+
+        ``whole`` are the units and the comparisons of rows that met a whole window.
+        """
         keys, partners, scores = self.found
         self.found = keys[: self.written], partners[: self.written], scores[: self.written]
-        self.lookups, self.postings = lookups, postings
+        self.lookups, self.postings, self.whole = lookups, postings, whole
         return self
 
     def none(self) -> Matches:

@@ -11,9 +11,9 @@ of the input that lies between two adaptation steps (T_c of the rows' own time),
     6. what matched is counted; at the step the order is renewed       (correlation)
 
 **Budget.** In work units, never in seconds, so that the same input with the same budgets gives the same pairs. For
-a scan a unit is a comparison, and the budget is never exceeded. For an index it is a lookup or a posting that is
-read; how many of these a comparison takes is learned, so that the budget is kept on average. Without a budget
-everything is compared.
+a scan a unit is a comparison, and the budget is never exceeded. For an index it is a posting that is read, and rows,
+lookups and matches count as several (:mod:`spillway.core.join.work`). How many units a comparison takes is learned,
+so the budget is kept on average. Without a budget everything is compared.
 
 **State.** ``snapshot()`` holds the rows in the windows and what has been learned, no more: it is bounded by the
 windows. Indexes and bit sets are made anew from the rows. A join that is built from a snapshot goes on exactly
@@ -43,7 +43,7 @@ from spillway.core.join.snapshot import from_bytes, to_bytes
 from spillway.core.join.store import Store
 from spillway.core.join.values import MICROSECONDS, Rows, Shape
 from spillway.core.join.waiting import Waiting, picked
-from spillway.core.join.work import Work, index_work
+from spillway.core.join.work import Prices, Work
 from spillway.errors import SpillwayError, invalid
 
 SCHEMA = pa.schema({"left_row": pa.int64(), "right_row": pa.int64(), "score": pa.float64()})
@@ -71,7 +71,7 @@ class Join:
         self.work = Work()
         self._now: int | None = None
         self._period: int | None = None
-        self._per_comparison = 0.0 if self.finder.indexed else 1.0  # 0 is not known yet
+        self.prices = Prices(self.finder.indexed, self.shedding.drop_rows)
         if state is not None:
             self._restore(state)
 
@@ -101,15 +101,17 @@ class Join:
         read = self.reader.read(0, left), self.reader.read(1, right)
         self.work.rows = len(read[0]) + len(read[1])
         rows = self._ready(0, read[0], until_us), self._ready(1, read[1], until_us)
-        if self._per_comparison == 0.0:
-            self._per_comparison = index_work(self.stores, rows)
+        self.prices.guess(self.stores, rows, single=self._matching().single)
         if self.shedding.drop_rows:
             rows = self._thinned(rows, budget, fraction)
+        self.work.spent = self.prices.of_rows(rows, lookups=False)
         new = len(rows[0]), len(rows[1])
         for store, part in zip(self.stores, rows, strict=True):
             store.add(part)
         self.finder.added(self.stores, new)
-        found = self._join(meetings(self.stores, new, self.config.windows), budget, fraction)
+        coming = meetings(self.stores, new, self.config.windows)
+        self.work.needed = self.prices.of_all(rows, coming.comparisons)
+        found = self._join(coming, budget, fraction)
         self._expire()
         return found
 
@@ -143,7 +145,8 @@ class Join:
             q = 1.0 if fraction is None else float(np.sqrt(fraction))
         else:
             old, new = encounters(self.stores, rows, self.config.windows)
-            q = keep_ratio(budget / (self._per_comparison or 1.0), old=old, new=new)
+            price, fixed = self.prices.comparison, self.prices.of_rows(rows, lookups=True)
+            q = keep_ratio(budget, old=fixed + price * old, new=price * new)
         if q >= 1.0:
             return rows
         kept = []
@@ -171,15 +174,14 @@ class Join:
             allowed = None
             if budget is not None and not self.shedding.drop_rows:
                 left = budget - self.work.spent - self.selection.chooser.carried
-                allowed = (
-                    max(0.0, left) * (piece.comparisons / max(1.0, to_come)) / (self._per_comparison or 1.0)
-                )
+                share = piece.comparisons / max(1.0, to_come)
+                allowed = max(0.0, left) * share / (self.prices.comparison or 1.0)
             ranges, full = self.selection.choose(
                 self.stores, piece, budget=allowed, fraction=fraction, whole=whole
             )
             chosen = self.clock()
             matches = self.finder.find(self.stores, piece, ranges, matching)
-            self._account(ranges.comparisons, matches)
+            self.prices.account(self.work, ranges.comparisons, matches)
             compared = self.clock()
             self.selection.learn(self.stores, piece, full, matches)
             self.work.adapting_s += (chosen - began) + (self.clock() - compared)
@@ -197,16 +199,6 @@ class Join:
 
     def _matching(self) -> Matching:
         return matching_of(self.config.on, self.reader.single_sides)
-
-    def _account(self, comparisons: int, matches: Matches) -> None:
-        work, spent = self.work, matches.lookups + matches.postings
-        work.comparisons += comparisons
-        work.lookups += matches.lookups
-        work.postings += matches.postings
-        work.pairs += matches.written
-        work.spent += spent if self.finder.indexed else comparisons
-        if self.finder.indexed and comparisons:
-            self._per_comparison += 0.5 * (max(1e-9, spent / comparisons) - self._per_comparison)
 
     def _pairs(self, piece: Meetings, matches: Matches) -> pa.Table:
         left, right = numbered(self.stores, piece, matches)
@@ -231,7 +223,7 @@ class Join:
             "config": _identity(self.config),
             "now": self._now,
             "period": self._period,
-            "per_comparison": self._per_comparison,
+            "prices": self.prices.snapshot(),
             "next_number": self.reader.next_number,
             "shapes": [None if shape is None else asdict(shape) for shape in self.reader.shapes],
         }
@@ -251,7 +243,7 @@ class Join:
                 hint="restore with the same predicate, access, windows and types, or start without a state",
             )
         self._now, self._period = meta["now"], meta["period"]
-        self._per_comparison = meta["per_comparison"]
+        self.prices.restore(meta["prices"])
         self.reader.next_number = meta["next_number"]
         self.reader.shapes = [None if shape is None else Shape(**shape) for shape in meta["shapes"]]
         self.reader.vocabulary.restore(_under("words.", arrays))
