@@ -30,18 +30,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spillway.core.join.config import JoinConfig
+from spillway.core.chance import mix
+from spillway.core.join.config import Access, JoinConfig
 from spillway.core.join.operator import Join
 from spillway.core.join.values import times_of
+from spillway.core.join.warm_up import warm_up
 from spillway.errors import SpillwayError
 from spillway.spark.join_pack import LONG_AGO, ORDER, from_bytes, to_bytes
+from spillway.spark.shard_task import Arrived, Counts
 
 VERSION = 1
 STATE = (
@@ -61,37 +65,26 @@ class Output:
     score: str
 
 
-@dataclass
-class Counts:
-    """What a shard did in a batch; rows are counted in one shard, however many have a copy."""
-
-    late: int = 0
-    waiting: int = 0
-    dropped: int = 0
-    demand: float = 0.0
-    spent: float = 0.0
-    pairs: int = 0
-    state_bytes: int = 0
-    work_s: float = 0.0
-
-
 class Timed:
-    """A finder that knows how long it has taken to compare."""
+    """A finder that knows how long its work has taken: to compare, and to keep an index."""
 
     def __init__(self, finder: Any) -> None:
-        self._finder = finder
+        self.finder = finder
         self.seconds = 0.0
 
-    def find(self, *arguments: Any) -> Any:
-        """Find matches."""
-        began = time.perf_counter()
-        try:
-            return self._finder.find(*arguments)
-        finally:
-            self.seconds += time.perf_counter() - began
-
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._finder, name)
+        found = getattr(self.finder, name)
+        if name not in ("added", "find", "expired"):
+            return found
+
+        def timed(*arguments: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return found(*arguments)
+            finally:
+                self.seconds += time.perf_counter() - began
+
+        return timed
 
 
 @dataclass
@@ -146,6 +139,42 @@ class ShardLogic:
     delays_us: tuple[int, int]
     idle_us: int | None = None
 
+    def prepare(self) -> None:
+        """Load the compiled code, once per process and before anything is timed."""
+        _warm_up_once(self.config.access)
+
+    def of_shard(self, key: int) -> ShardLogic:
+        """Return the logic with a salt of the shard's own."""
+        return replace(self, config=replace(self.config, salt=mix(self.config.salt, key)))
+
+    def begin(self, state: tuple[Any, ...] | None) -> Live:
+        """Return a shard as it was after an earlier batch, or one that has seen nothing."""
+        return Live.new(self.config) if state is None else Live.restored(self.config, state)
+
+    def advance(
+        self,
+        live: Live,
+        arrived: Arrived,
+        *,
+        watermark_us: int,
+        budget: float | None,
+        counted: tuple[bool, bool],
+    ) -> tuple[pa.Table, Counts]:
+        """Join what has arrived."""
+        return self.step(
+            live,
+            arrived.tables(),
+            (arrived.latest_us[0], arrived.latest_us[1]),
+            watermark_us=watermark_us,
+            budget=budget,
+            counted=counted,
+        )
+
+    def wakes_ms(self, live: Live) -> int | None:
+        """Return when the watermark has come to the first row that waits."""
+        waiting = [int(side.rows.times[0]) for side in live.join.waiting if len(side.rows)]
+        return -(-min(waiting) // 1000) - 1 if waiting else None
+
     def step(
         self,
         live: Live,
@@ -170,7 +199,7 @@ class ShardLogic:
             arriving.append(None if table is None else self._take(live, side, table))
         finder = live.join.finder = Timed(live.join.finder)
         pairs = live.join.process(arriving[0], arriving[1], budget, until_us=live.until)
-        live.join.finder = finder._finder
+        live.join.finder = finder.finder
         work = live.join.work
         if work.comparisons:
             live.units_per_comparison = work.spent / work.comparisons
@@ -231,3 +260,8 @@ class ShardLogic:
                 ) from error
         live.rows[side] = pa.concat_tables([held, table]).combine_chunks()
         return table
+
+
+@cache
+def _warm_up_once(access: Access) -> None:
+    warm_up((access,))
