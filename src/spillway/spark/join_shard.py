@@ -96,7 +96,6 @@ class Live:
     until: int
     rows: list[pa.Table | None]
     first: list[int]
-    units_per_comparison: float = 1.0
 
     @classmethod
     def new(cls, config: JoinConfig) -> Live:
@@ -201,11 +200,9 @@ class ShardLogic:
         pairs = live.join.process(arriving[0], arriving[1], budget, until_us=live.until)
         live.join.finder = finder.finder
         work = live.join.work
-        if work.comparisons:
-            live.units_per_comparison = work.spent / work.comparisons
         ready -= sum(live.waiting)
         kept = 1.0 - work.dropped_rows / ready if ready else 1.0  # the others were in no comparison
-        counts.demand = work.demand * live.units_per_comparison / max(kept, 1e-3) ** 2
+        counts.demand = max(work.needed, work.spent) / max(kept, 1e-3) ** 2
         counts.spent, counts.pairs = float(work.spent), work.pairs
         counts.dropped, counts.work_s = work.dropped_rows, finder.seconds
         counts.waiting = sum(rows for rows, here in zip(live.waiting, counted, strict=True) if here)
