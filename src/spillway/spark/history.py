@@ -30,10 +30,11 @@ class Entry:
     its windows that are open; ``early_dropped_rows`` are those that have none. ``windows_dropped`` have gone by for
     good since the batch before.
 
-    Of joins: ``work_demanded`` are the units of work (comparisons, or probes of an index) that joining everything
-    would have taken, ``work_spent`` those that were made and ``work_budget`` those that were allowed; ``pairs`` came
-    out. ``late_rows`` came behind the watermark and ``unmatched_rows`` had nothing to match by, so both were left
-    out; ``sampled_out_rows`` were dropped by ``shedding="random"``, in each shard by itself.
+    Of joins and patterns: ``work_demanded`` are the units of work (comparisons, probes of an index, steps of a
+    pattern) that everything would have taken, ``work_spent`` those that were made and ``work_budget`` those that were
+    allowed; ``pairs`` or ``matches`` came out. ``late_rows`` came behind the watermark and ``unmatched_rows`` had
+    nothing to match by, so both were left out; ``sampled_out_rows`` were dropped by the operator, in each shard by
+    itself, and ``shed_runs`` are partial matches that a pattern has let go of.
     """
 
     batch: int
@@ -76,6 +77,8 @@ class Entry:
     sampled_out_rows: int = 0
     state_bytes: int = 0
     unit_s: float | None = None
+    matches: int = 0
+    shed_runs: int = 0
 
     @classmethod
     def of(cls, report: BatchReport, sample: Sample, told: BatchDecision | None, decision: Decision) -> Self:
@@ -115,6 +118,8 @@ class Entry:
             work_budget=None if told is None else told.work_budget,
             next_work_budget=decision.work_budget,
             pairs=work.pairs,
+            matches=work.matches,
+            shed_runs=work.shed_runs,
             late_rows=work.late,
             unmatched_rows=work.unmatched,
             waiting_rows=work.waiting,

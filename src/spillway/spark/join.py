@@ -7,7 +7,7 @@ The plan that is added::
     right  -> part, hash -> Pack ┘
 
 join_grid.py says which shard joins what, join_pack.py how rows get there and back, join_shard.py what a shard does
-and keeps, join_task.py how Spark calls it. The budget of a batch is part of its decision (decide.py): the shard that
+and keeps, shard_task.py how Spark calls it. The budget of a batch is part of its decision (decide.py): the shard that
 comes first writes it down, all others and every replay read the same.
 
 A row that can match nothing (no value, no time, too few items) is set aside before it is shuffled, and counted.
@@ -16,7 +16,7 @@ A row that can match nothing (no value, no time, too few items) is set aside bef
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -43,8 +43,8 @@ from spillway.spark.join_columns import (
 from spillway.spark.join_grid import Grid, check_shards
 from spillway.spark.join_pack import ORDER, PACKED, PART, Pack, Unpack
 from spillway.spark.join_shard import STATE, ShardLogic
-from spillway.spark.join_task import RESULT, ShardTask
 from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
+from spillway.spark.shard_task import RESULT, ShardTask, metrics
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -146,7 +146,7 @@ class JoinPlan:
             )
         )
         schema = output_schema(*self.sides, self.logic.output)
-        return joined.observe(observation, *_metrics()).select("pairs").mapInArrow(Unpack(), schema)
+        return joined.observe(observation, *metrics()).select("results").mapInArrow(Unpack(), schema)
 
     def _packed(self, side: int, grid: Grid) -> DataFrame:
         df, config = self.sides[side], self.logic.config
@@ -180,23 +180,3 @@ def _arrivals(sides: tuple[DataFrame, DataFrame], arrival: str | None) -> tuple[
     if not any(found):
         raise unknown("arrival", arrival, sorted({*sides[0].columns, *sides[1].columns}))
     return found[0], found[1]
-
-
-def _metrics() -> list[Column]:
-    """Return what is summed up over the shards of a batch."""
-    sums: list[Any] = [
-        F.sum(name).alias(name)
-        for name in (
-            *("arrived", "unmatched", "arrival_missing", "late", "waiting", "dropped", "demand", "spent"),
-            *("pair_count", "state_bytes", "work_s", "task_s"),
-        )
-    ]
-    return [
-        *sums,
-        F.sum("arrived").alias("kept"),
-        F.min("first_arrival").alias("first_arrival"),
-        (F.sum("arrivals") / F.nullif(F.sum("timed"), F.lit(0))).alias("mean_arrival"),
-        F.min("began_s").alias("began_s"),
-        F.max("ended_s").alias("ended_s"),
-        F.max("note").alias("note"),
-    ]

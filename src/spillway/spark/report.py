@@ -21,13 +21,16 @@ class WorkReport:
     """What an operator with a budget did in a batch: units of work, rows, and how long it was at it.
 
     ``demanded`` are the units that everything would have taken, ``spent`` those that were; ``wall_s`` is the time of
-    the work, divided by how many tasks were at it at once. ``pairs`` are its results.
+    the work, divided by how many tasks were at it at once. ``pairs`` are the results of a join, ``matches`` those of
+    a pattern, ``shed_runs`` partial matches that were let go of.
     """
 
     demanded: float = 0.0
     spent: float = 0.0
     wall_s: float = 0.0
     pairs: int = 0
+    matches: int = 0
+    shed_runs: int = 0
     late: int = 0
     unmatched: int = 0
     waiting: int = 0
@@ -43,12 +46,11 @@ class WorkReport:
         span_s = 0.0 if began is None or ended is None else ended - began
         tasks_s = _number(metrics.get("task_s")) or 0.0
         at_once = max(1.0, tasks_s / span_s) if span_s > 0.0 else 1.0
-        counts = ("late", "unmatched", "waiting", "dropped", "state_bytes")
+        counts = ("late", "unmatched", "waiting", "dropped", "state_bytes", "pairs", "matches", "shed_runs")
         return cls(
             demanded=float(metrics["demand"]),
             spent=float(metrics.get("spent") or 0.0),
             wall_s=(_number(metrics.get("work_s")) or 0.0) / at_once,
-            pairs=int(metrics.get("pair_count") or 0),
             **{name: int(metrics.get(name) or 0) for name in counts},
         )
 

@@ -15,8 +15,8 @@ from spillway.spark.decide import BatchDecision
 from spillway.spark.join_grid import Grid
 from spillway.spark.join_pack import ORDER, PART, Pack, Unpack
 from spillway.spark.join_shard import ShardLogic
-from spillway.spark.join_task import REMEMBERED, ShardTask
 from spillway.spark.plane import ControlRow
+from spillway.spark.shard_task import REMEMBERED, ShardTask
 
 
 class FakeState:
@@ -115,11 +115,11 @@ class Shards:
         state.wake_ms = None
         results = list(task((np.int32(key),), iter(frames), state))  # type: ignore[arg-type]
         first = results[0].iloc[0]
-        for name in ("arrived", "unmatched", "late", "waiting", "demand", "spent", "pair_count", "dropped"):
+        for name in ("arrived", "unmatched", "late", "waiting", "demand", "spent", "pairs", "dropped"):
             self.counts[name] += first[name] if first[name] == first[name] else 0
         self.counts["state_bytes"] += first["state_bytes"]
-        packed = [pa.RecordBatch.from_pandas(frame[["pairs"]]) for frame in results]
-        return [pa.Table.from_batches(list(Unpack()(packed)))] if first["pairs"] is not None else []
+        packed = [pa.RecordBatch.from_pandas(frame[["results"]]) for frame in results]
+        return [pa.Table.from_batches(list(Unpack()(packed)))] if first["results"] is not None else []
 
 
 def with_order(table: pa.Table) -> pa.Table:

@@ -58,7 +58,7 @@ def test_without_a_join_there_is_no_budget() -> None:
 
 def metrics(**changed: Any) -> dict[str, Any]:
     """What two shards observed that worked at once, for 50 ms each of 100."""
-    found = {"arrived": 1000, "kept": 1000, "demand": 4e8, "spent": 1e8, "pair_count": 7, "late": 2}
+    found = {"arrived": 1000, "kept": 1000, "demand": 4e8, "spent": 1e8, "pairs": 7, "late": 2}
     found |= {"unmatched": 3, "work_s": 0.1, "task_s": 0.2, "began_s": 50.0, "ended_s": 50.1}
     return {**found, **changed}
 

@@ -1,4 +1,6 @@
-"""A shard as Spark calls it: the rows of a batch and its state in, packed pairs and counts out.
+"""A shard as Spark calls it: the rows of a batch and its state in, packed results and counts out.
+
+What a shard does is its logic's (join_shard.py, match_shard.py); this is what all of them have in common.
 
 Making a shard from its state takes time: bit sets and indexes are built anew. Spark uses its Python processes again,
 so a process remembers the shards it had last. A shard is taken from there only if the state that Spark hands over is,
@@ -14,37 +16,96 @@ import warnings
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from spillway.core.chance import mix
-from spillway.core.join.config import Access
-from spillway.core.join.warm_up import warm_up
+from pyspark.sql import functions as F
+
 from spillway.spark.join_grid import Grid
 from spillway.spark.join_pack import LONG_AGO, from_bytes, to_bytes
-from spillway.spark.join_shard import Live, ShardLogic
 from spillway.spark.plane import ControlRow
 from spillway.spark.quickack import acknowledge_at_once
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from pyspark.sql import Column
     from pyspark.sql.streaming.state import GroupState
 
 RESULT = (
-    "pairs binary, arrived bigint, unmatched bigint, arrival_missing bigint, first_arrival double, arrivals double, "
-    "timed bigint, late bigint, waiting bigint, dropped bigint, demand double, spent double, pair_count bigint, "
-    "state_bytes bigint, work_s double, task_s double, began_s double, ended_s double, note string"
+    "results binary, arrived bigint, unmatched bigint, arrival_missing bigint, first_arrival double, "
+    "arrivals double, timed bigint, late bigint, waiting bigint, dropped bigint, demand double, spent double, "
+    "pairs bigint, matches bigint, shed_runs bigint, state_bytes bigint, work_s double, task_s double, "
+    "began_s double, ended_s double, note string"
 )
 COLUMNS = [part.split()[0] for part in RESULT.split(", ")]
 
 
+@dataclass
+class Counts:
+    """What a shard did in a batch; rows are counted in one shard, however many have a copy.
+
+    ``dropped`` are rows, ``shed_runs`` partial matches that were let go of.
+    """
+
+    late: int = 0
+    waiting: int = 0
+    dropped: int = 0
+    demand: float = 0.0
+    spent: float = 0.0
+    pairs: int = 0
+    matches: int = 0
+    shed_runs: int = 0
+    state_bytes: int = 0
+    work_s: float = 0.0
+
+
+class Shard(Protocol):
+    """A shard between two batches."""
+
+    def state(self) -> tuple[Any, ...]:
+        """Return what it is made from again."""
+
+
+class Logic(Protocol):
+    """What all shards of an operator do. Picklable: it travels to the task."""
+
+    def prepare(self) -> None:
+        """Load compiled code."""
+
+    def of_shard(self, key: int) -> Logic:
+        """Return the logic with a salt of the shard's own."""
+
+    def begin(self, state: tuple[Any, ...] | None) -> Any:
+        """Return a shard as it was after an earlier batch, or one that has seen nothing."""
+
+    def advance(
+        self,
+        live: Any,
+        arrived: Arrived,
+        *,
+        watermark_us: int,
+        budget: float | None,
+        counted: tuple[bool, bool],
+    ) -> tuple[pa.Table, Counts]:
+        """Take in the rows of a batch, and return the results by row number with what was done."""
+
+    def tables(self, live: Any, found: pa.Table) -> Iterator[pa.Table]:
+        """Yield the results with the columns of their rows, some thousands at a time."""
+
+    def forget(self, live: Any) -> None:
+        """Let go of rows that cannot be in a result any more."""
+
+    def wakes_ms(self, live: Any) -> int | None:
+        """Return the time that Spark's watermark has to pass for something to be done, None if there is nothing."""
+
+
 @dataclass(frozen=True)
 class ShardTask:
-    """Joins one shard's rows of one batch. Picklable: it travels to the task."""
+    """Does what one shard has to do in one batch. Picklable: it travels to the task."""
 
-    logic: ShardLogic
+    logic: Logic
     grid: Grid
     control: ControlRow
     enforce: bool
@@ -52,51 +113,46 @@ class ShardTask:
     def __call__(
         self, key: tuple[int], frames: Iterable[pd.DataFrame], state: GroupState
     ) -> Iterator[pd.DataFrame]:
-        """Yield the pairs, packed, and in the first row what was done."""
-        _prepare(self.logic.config.access)
+        """Yield the results, packed, and in the first row what was done."""
+        _quieten()
+        self.logic.prepare()
         began_s, began = time.time(), time.perf_counter()
         acknowledge_at_once()
         shard = int(key[0])
-        logic = self._of_shard(shard)
+        logic = self.logic.of_shard(shard)
         place = (self.control.folder, self.control.stage, shard)
-        live = REMEMBERED.take(place, state.get) if state.exists else Live.new(logic.config)
+        live = REMEMBERED.take(place, state.get) if state.exists else logic.begin(None)
         if live is None:
-            live = Live.restored(logic.config, state.get)
+            live = logic.begin(state.get)
         arrived = Arrived.of(frames)
         budget, note = self._budget()
         watermark_ms = state.getCurrentWatermarkMs()
-        pairs, counts = logic.step(
+        results, counts = logic.advance(
             live,
-            arrived.tables(),
-            (arrived.latest_us[0], arrived.latest_us[1]),
+            arrived,
             watermark_us=watermark_ms * 1000 if watermark_ms > 0 else LONG_AGO,
             budget=budget if self.enforce else None,
             counted=self.grid.counts(shard),
         )
         gathering = time.perf_counter()
-        packed = [to_bytes(table) for table in logic.tables(live, pairs)]
+        packed = [to_bytes(table) for table in logic.tables(live, results)]
         counts.work_s += time.perf_counter() - gathering
         logic.forget(live)
         after = live.state()
         state.update(after)
         REMEMBERED.put(place, after, live)
-        _wake_up(state, live, watermark_ms)
+        wakes_ms = logic.wakes_ms(live)
+        if wakes_ms is not None:
+            state.setTimeoutTimestamp(max(1, watermark_ms, wakes_ms))
         counts.state_bytes = sum(len(part) for part in after if isinstance(part, bytes))
-        found = asdict(counts)
-        found["pair_count"] = found.pop("pairs")
-        first = {**found, **arrived.counts, "note": note or None}
+        first = {**asdict(counts), **arrived.counts, "note": note or None}
         first |= {"began_s": began_s, "task_s": time.perf_counter() - began, "ended_s": time.time()}
-        yield _frame([{**first, "pairs": packed[0] if packed else None}])
+        yield _frame([{**first, "results": packed[0] if packed else None}])
         for table in packed[1:]:
-            yield _frame([{"pairs": table}])
-
-    def _of_shard(self, key: int) -> ShardLogic:
-        """Return the logic with a salt of the shard's own."""
-        config = self.logic.config
-        return replace(self.logic, config=replace(config, salt=mix(config.salt, key)))
+            yield _frame([{"results": table}])
 
     def _budget(self) -> tuple[float | None, str]:
-        """Return the shard's part of what the batch may compare, None for everything, and a note."""
+        """Return the shard's part of what the batch may spend, None for everything, and a note."""
         from pyspark import TaskContext  # noqa: PLC0415  only the task has one
 
         context = TaskContext.get()
@@ -107,19 +163,39 @@ class ShardTask:
         return (None if budget is None else budget / len(self.grid.keys)), note
 
 
+def metrics() -> list[Column]:
+    """Return what is summed up over the shards of a batch."""
+    sums: list[Any] = [
+        F.sum(name).alias(name)
+        for name in (
+            *("arrived", "unmatched", "arrival_missing", "late", "waiting", "dropped", "demand", "spent"),
+            *("pairs", "matches", "shed_runs", "state_bytes", "work_s", "task_s"),
+        )
+    ]
+    return [
+        *sums,
+        F.sum("arrived").alias("kept"),
+        F.min("first_arrival").alias("first_arrival"),
+        (F.sum("arrivals") / F.nullif(F.sum("timed"), F.lit(0))).alias("mean_arrival"),
+        F.min("began_s").alias("began_s"),
+        F.max("ended_s").alias("ended_s"),
+        F.max("note").alias("note"),
+    ]
+
+
 class Memory:
     """The shards that a process had last, by their place; no more than a few."""
 
     def __init__(self, most: int = 4) -> None:
         self._most = most
-        self._shards: OrderedDict[tuple[str, int, int], tuple[Any, Live]] = OrderedDict()
+        self._shards: OrderedDict[tuple[str, int, int], tuple[Any, Shard]] = OrderedDict()
 
-    def take(self, place: tuple[str, int, int], state: tuple[Any, ...]) -> Live | None:
+    def take(self, place: tuple[str, int, int], state: tuple[Any, ...]) -> Any:
         """Return the shard that left this very state, None if it is not here."""
         left, live = self._shards.pop(place, (None, None))
         return live if left == _fingerprint(state) else None
 
-    def put(self, place: tuple[str, int, int], state: tuple[Any, ...], live: Live) -> None:
+    def put(self, place: tuple[str, int, int], state: tuple[Any, ...], live: Shard) -> None:
         """Remember a shard with the state that it leaves."""
         self._shards[place] = (_fingerprint(state), live)
         while len(self._shards) > self._most:
@@ -176,18 +252,9 @@ class Arrived:
 
 
 @cache
-def _prepare(access: Access) -> None:
-    """Load the compiled code, once per process and before anything is timed."""
-    # Spark puts empty rows behind those of a group, in a way that pandas will do otherwise one day.
+def _quieten() -> None:
+    """Spark puts empty rows behind those of a group, in a way that pandas will do otherwise one day."""
     warnings.filterwarnings("ignore", "The behavior of DataFrame concatenation", FutureWarning)
-    warm_up((access,))
-
-
-def _wake_up(state: GroupState, live: Live, watermark_ms: int) -> None:
-    """Ask to be called when Spark's watermark has come to the first row that waits."""
-    waiting = [int(side.rows.times[0]) for side in live.join.waiting if len(side.rows)]
-    if waiting:
-        state.setTimeoutTimestamp(max(1, watermark_ms, -(-min(waiting) // 1000) - 1))
 
 
 def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
