@@ -160,17 +160,21 @@ def test_an_index_keeps_its_budget_on_average(access: Any) -> None:
     assert np.mean(spent[10:]) == pytest.approx(4000, rel=0.05)
 
 
-def test_a_hash_index_gives_nearly_as_much_as_dropping_rows_where_matches_are_most_of_the_work() -> None:
-    rng, found = np.random.default_rng(3), {}
+@pytest.mark.parametrize("budget", [2_000_000, 400_000])
+def test_a_hash_index_sheds_rows_and_knows_what_all_would_take(budget: int) -> None:
+    rng = np.random.default_rng(3)
+    found: dict[str, pa.Table] = {}
     left, right = (
         pa.table({"ts": np.arange(20_000) / 200, "v": rng.integers(0, 300, 20_000)}) for _ in range(2)
     )
     for name in ("random", "selective"):
         join = JoinConfig(on=equality("v"), within_s=20, time="ts", access="index", shedding=name).build()
-        pairs = join.process(left, right, 2_000_000).num_rows
-        assert join.work.spent == pytest.approx(2_000_000, rel=0.1)
-        found[name] = pairs / join.work.spent
-    assert found["selective"] == pytest.approx(found["random"], rel=0.1)
+        found[name] = join.process(left, right, budget)
+        assert join.work.spent == pytest.approx(budget, rel=0.1)
+        whole = join.config.build()
+        whole.process(left, right)
+        assert join.work.needed == pytest.approx(whole.work.spent, rel=0.15)
+    assert found["selective"].equals(found["random"])
 
 
 @pytest.mark.parametrize("access", ["index", "sorted_index"])

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -71,7 +71,7 @@ class Join:
         self.work = Work()
         self._now: int | None = None
         self._period: int | None = None
-        self.prices = Prices(self.finder.indexed, self.shedding.drop_rows)
+        self.prices = Prices(self.finder.indexed)
         if state is not None:
             self._restore(state)
 
@@ -101,17 +101,20 @@ class Join:
         read = self.reader.read(0, left), self.reader.read(1, right)
         self.work.rows = len(read[0]) + len(read[1])
         rows = self._ready(0, read[0], until_us), self._ready(1, read[1], until_us)
-        self.prices.guess(self.stores, rows, single=self._matching().single)
-        if self.shedding.drop_rows:
-            rows = self._thinned(rows, budget, fraction)
+        matching, ready = self._matching(), rows
+        self.prices.guess(self.stores, rows, single=matching.single)
+        if self.shedding.drop_rows or (budget is not None and self._sheds_rows(matching)):
+            rows, budget = self._thinned(rows, budget, fraction), None
         self.work.spent = self.prices.of_rows(rows, lookups=False)
         new = len(rows[0]), len(rows[1])
         for store, part in zip(self.stores, rows, strict=True):
             store.add(part)
         self.finder.added(self.stores, new)
         coming = meetings(self.stores, new, self.config.windows)
-        self.work.needed = self.prices.of_all(rows, coming.comparisons)
-        found = self._join(coming, budget, fraction)
+        kept = (new[0] + new[1]) / max(1, len(ready[0]) + len(ready[1]))
+        all_met = coming.comparisons / max(kept, 1e-3) ** 2
+        self.work.needed = self.prices.of_all(ready, all_met, dropping=self._sheds_rows(matching))
+        found = self._join(coming, budget, fraction, matching)
         self._expire()
         return found
 
@@ -156,7 +159,14 @@ class Join:
             kept.append(picked(part, np.flatnonzero(keep)))
         return kept[0], kept[1]
 
-    def _join(self, coming: Meetings, budget: float | None, fraction: float | None) -> pa.Table:
+    def _sheds_rows(self, matching: Matching) -> bool:
+        """Whether a budget is kept by dropping rows: as the baseline does, and with a hash index (``selection``)."""
+        hashed = self.finder.indexed and matching.single
+        return self.shedding.drop_rows or (hashed and self.shedding.utility is None)
+
+    def _join(
+        self, coming: Meetings, budget: float | None, fraction: float | None, matching: Matching
+    ) -> pa.Table:
         """Process rows piece by piece, a step of adaptation between any two."""
         if not len(coming):
             return SCHEMA.empty_table()
@@ -164,15 +174,14 @@ class Join:
         self.work.demand = coming.comparisons
         if fraction is None:
             self.selection.chooser.carry.fill(0.0)
-        matching, found = self._matching(), []
-        whole = self.finder.indexed and matching.single
-        rest: Meetings | None = coming
+        whole, dropping = self.finder.indexed and matching.single, self._sheds_rows(matching)
+        found, rest = [], cast("Meetings | None", coming)
         while rest is not None:
             began = self.clock()
             to_come = rest.comparisons
             piece, rest = rest.cut(self._enter_period(int(rest.time[0])))
             allowed = None
-            if budget is not None and not self.shedding.drop_rows:
+            if budget is not None:
                 left = budget - self.work.spent - self.selection.chooser.carried
                 share = piece.comparisons / max(1.0, to_come)
                 allowed = max(0.0, left) * share / (self.prices.comparison or 1.0)
@@ -181,7 +190,7 @@ class Join:
             )
             chosen = self.clock()
             matches = self.finder.find(self.stores, piece, ranges, matching)
-            self.prices.account(self.work, ranges.comparisons, matches)
+            self.prices.account(self.work, ranges.comparisons, matches, dropping=dropping)
             compared = self.clock()
             self.selection.learn(self.stores, piece, full, matches)
             self.work.adapting_s += (chosen - began) + (self.clock() - compared)

@@ -9,8 +9,14 @@ so that F and the rest together are the budget B. Full rows may take half of the
 budgets the later of them are processed like all others.
 
 **Hash index.** Where single values are looked up in an index, what is read is what matches, and leaving some of it
-out saves nothing. There a row probes the whole window or not at all: r_(i,z) is the probability that it does. No
-selection gains anything then over dropping rows, as the paper finds, but nothing is lost either.
+out saves nothing. There a row probes the whole window or not at all: with a fraction, or where types are worth
+different amounts, r_(i,z) is the probability that it does. With a budget for all alike rows are dropped at random
+instead. No selection gains anything over that, as the paper finds, and keeping rows that do not probe would lose: if
+a share q of the rows is listed and a share p of these probes, q²p of the matches are found for
+
+    q a + q p l + q² p m        a: listing a row   l: looking it up   m: its matches
+
+and as long as a >= l the least for a given q²p is at p = 1.
 """
 
 from __future__ import annotations

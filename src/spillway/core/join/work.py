@@ -41,9 +41,9 @@ class Work:
 
     ``demand`` is how many comparisons joining everything would have taken, ``fraction`` the share of them that were
     made. ``lookups`` and ``postings`` are those of an index. ``late_rows`` and ``dropped_rows`` are left and right
-    ones together. ``spent`` is in units of the budget, and ``needed`` what joining everything would have spent: with
-    an index that is an estimate. ``adapting_s`` is how long choosing and learning took, by the clock that the join
-    was built with.
+    ones together. ``spent`` is in units of the budget, and ``needed`` what joining everything would have spent: an
+    estimate with an index, and where rows are dropped, as if always as many had been. ``adapting_s`` is how long
+    choosing and learning took, by the clock that the join was built with.
     """
 
     rows: int = 0
@@ -71,8 +71,8 @@ class Prices:
     meet a whole window: matches are where items are shared, so the best parts are dearer than all of it.
     """
 
-    def __init__(self, indexed: bool, drop_rows: bool) -> None:
-        self.indexed, self.drop_rows = indexed, drop_rows
+    def __init__(self, indexed: bool) -> None:
+        self.indexed = indexed
         self.comparison = 0.0 if indexed else 1.0
         self.whole = [0.0, 0.0] if indexed else [1.0, 1.0]  # units, comparisons
 
@@ -90,13 +90,15 @@ class Prices:
         items = len(rows[0].items) + len(rows[1].items)
         return ROW * (len(rows[0]) + len(rows[1])) + (ITEM + LOOKUP * lookups) * items
 
-    def of_all(self, rows: tuple[Rows, Rows], comparisons: float) -> float:
-        """Return what rows and all of their comparisons take."""
+    def of_all(self, rows: tuple[Rows, Rows], comparisons: float, *, dropping: bool) -> float:
+        """Return what rows and all of their comparisons take; where rows are dropped, those left meet all."""
+        if dropping:
+            return self.of_rows(rows, lookups=True) + comparisons * self.comparison
         units, count = self.whole
         return self.of_rows(rows, lookups=False) + comparisons * (units / count if count else 0.0)
 
-    def account(self, work: Work, comparisons: int, matches: Matches) -> None:
-        """Add up what was done, and learn from it."""
+    def account(self, work: Work, comparisons: int, matches: Matches, *, dropping: bool) -> None:
+        """Add up what was done, and learn what a comparison takes; where rows are dropped, without lookups."""
         work.comparisons += comparisons
         work.lookups += matches.lookups
         work.postings += matches.postings
@@ -107,7 +109,7 @@ class Prices:
         reading = matches.postings + MATCH * matches.written
         work.spent += LOOKUP * matches.lookups + reading
         if comparisons:
-            units = reading if self.drop_rows else LOOKUP * matches.lookups + reading
+            units = reading if dropping else reading + LOOKUP * matches.lookups
             self.comparison += 0.5 * (max(_LEAST, units / comparisons) - self.comparison)
         for at, new in enumerate(matches.whole):
             self.whole[at] = _MEMORY * self.whole[at] + new
