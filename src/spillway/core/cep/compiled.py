@@ -33,6 +33,8 @@ def bits(value: float) -> Any:
 _CALLED: dict[str, Any] = {
     "bits": bits,
     "enlarge": store.enlarge,
+    "find": store.find,
+    "locate": store.locate,
     "expire": store.expire,
     "close_gap": store.close_gap,
     "path_of": tracking.path_of,

@@ -115,7 +115,8 @@ class Reader:
         ints, floats = self._columns(table)
         numbers = np.arange(self.next_number, self.next_number + len(times))
         self.next_number += len(times)
-        rows = Rows(times, self._kinds(table), np.asarray(keep, np.bool_), numbers, ints, floats)
+        kinds = self._kinds(table)
+        rows = Rows(_own(times), _own(kinds), _own(np.asarray(keep, np.bool_)), numbers, ints, floats)
         if timed.all() and (times[1:] >= times[:-1]).all():
             return rows
         order = np.flatnonzero(timed)
@@ -155,6 +156,11 @@ class Reader:
         codes = np.full(len(column), NULL, np.int64)
         codes[valid] = self.words.encode(column.drop_null())
         return codes
+
+
+def _own(array: Any) -> Any:
+    """Return an array that may be written to: compiled code is compiled again for one that may not."""
+    return np.require(array, requirements=["C", "W"])
 
 
 def _column(table: pa.Table, name: str) -> pa.Array:

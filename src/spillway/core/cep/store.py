@@ -78,6 +78,62 @@ def _power(least: int) -> int:
 
 
 @kernel
+def hash_of(key: Any) -> Any:
+    """Return the hash of a key."""
+    h = 0
+    for part in range(len(key)):
+        h = (h + key[part]) * 0x1E3779B97F4A7C15
+        h ^= h >> 32
+    return h
+
+
+@kernel
+def find(slots: Any, keys: Any, key: Any) -> Any:
+    """Return the bucket of a key, or -1."""
+    at = hash_of(key)
+    mask = len(slots) - 1
+    while True:
+        at &= mask
+        bucket = np.int64(slots[at]) - 1
+        if bucket < 0:
+            return -1
+        same = True
+        for part in range(len(key)):
+            same = same and keys[bucket, part] == key[part]
+        if same:
+            return bucket
+        at += 1
+
+
+@kernel
+def locate(slots: Any, keys: Any, buckets: Any, meta: Any, key: Any) -> Any:
+    """Return the bucket of a key, which is made if there is none, or -1 if there is no room for it."""
+    at = hash_of(key)
+    mask = len(slots) - 1
+    while True:
+        at &= mask
+        bucket = np.int64(slots[at]) - 1
+        if bucket < 0:
+            break
+        same = True
+        for part in range(len(key)):
+            same = same and keys[bucket, part] == key[part]
+        if same:
+            return bucket
+        at += 1
+    bucket = meta[BUCKETS]
+    if bucket >= len(buckets):
+        return -1
+    meta[BUCKETS] += 1
+    slots[at] = bucket + 1
+    for part in range(len(key)):
+        keys[bucket, part] = key[part]
+    buckets[bucket, START] = buckets[bucket, COUNT] = buckets[bucket, ROOM] = 0
+    buckets[bucket, EARLIEST] = NEVER
+    return bucket
+
+
+@kernel
 def enlarge(ints: Any, floats: Any, buckets: Any, meta: Any, bucket: int) -> bool:
     """Move a bucket to a stretch of twice the size; return whether there was one."""
     room = buckets[bucket, ROOM]
@@ -178,20 +234,10 @@ def _lay_out(old: Any, order: Any, ints: Any, floats: Any, keys: Any, buckets: A
 
 
 @kernel
-def hash_of(keys: Any, bucket: int) -> int:
-    """Return the hash of a key; the compiled queries write out the same."""
-    h = 0
-    for part in range(keys.shape[1]):
-        h = (h + keys[bucket, part]) * 0x1E3779B97F4A7C15
-        h ^= h >> 32
-    return h
-
-
-@kernel
 def _fill_slots(slots: Any, keys: Any, count: int) -> None:
     mask = len(slots) - 1
     for bucket in range(count):
-        at = hash_of(keys, bucket) & mask
+        at = hash_of(keys[bucket]) & mask
         while slots[at]:
             at = (at + 1) & mask
         slots[at] = bucket + 1

@@ -54,48 +54,23 @@ class Text:
 
     def find(self, store: int, keys: list[str], name: str) -> None:
         """Write the search for a bucket: -1 if there is none."""
-        if not keys:
+        if keys:
+            self.line(f"{name} = find(s{store}, k{store}, ({', '.join(keys)},))")
+        else:
             self.line(f"{name} = 0")
-            return
-        names = [f"{name}_{n}" for n in range(len(keys))]
-        self.line(f"{', '.join(names)} = {', '.join(keys)}")
-        self.line("h = 0")
-        for part in names:
-            self.line(f"h = (h + {part}) * 0x1E3779B97F4A7C15")
-            self.line("h ^= h >> 32")
-        self.line(f"h &= len(s{store}) - 1")
-        self.line(f"{name} = np.int64(s{store}[h]) - 1")
-        differs = " or ".join(f"k{store}[{name}, {n}] != {part}" for n, part in enumerate(names))
-        self.line(f"while {name} >= 0 and ({differs}):")
-        with self.block():
-            self.line(f"h = (h + 1) & (len(s{store}) - 1)")
-            self.line(f"{name} = np.int64(s{store}[h]) - 1")
 
     def locate(self, store: int, keys: list[str]) -> None:
         """Write the search for a bucket with room for one more run; it is made if there is none."""
         name = f"y{store}"
-        self.find(store, keys, name)
         if keys:
+            self.line(f"{name} = locate(s{store}, k{store}, b{store}, m{store}, ({', '.join(keys)},))")
             self.line(f"if {name} < 0:")
             with self.block():
-                self.line(f"if m{store}[BUCKETS] < len(b{store}):")
-                with self.block():
-                    self.line(f"{name} = m{store}[BUCKETS]")
-                    self.line(f"m{store}[BUCKETS] += 1")
-                    self.line(f"s{store}[h] = {name} + 1")
-                    for n in range(len(keys)):
-                        self.line(f"k{store}[{name}, {n}] = {name}_{n}")
-                    for place, value in (
-                        ("COUNT", "0"),
-                        ("ROOM", "0"),
-                        ("START", "0"),
-                        ("EARLIEST", "NEVER"),
-                    ):
-                        self.line(f"b{store}[{name}, {place}] = {value}")
-                self.line("else:")
-                with self.block():
-                    self.line(f"fail = {store}")
-        self.line(f"if fail < 0 and b{store}[{name}, COUNT] == b{store}[{name}, ROOM]:")
+                self.line(f"fail = {store}")
+            self.line(f"elif b{store}[{name}, COUNT] == b{store}[{name}, ROOM]:")
+        else:
+            self.line(f"{name} = 0")
+            self.line(f"if b{store}[0, COUNT] == b{store}[0, ROOM]:")
         with self.block():
             self.line(f"if not enlarge(i{store}, f{store}, b{store}, m{store}, {name}):")
             with self.block():
