@@ -152,9 +152,9 @@ def test_figures_are_drawn_where_a_folder_is_given(tmp_path):
 def test_utility_gains_where_rare_rows_are_worth_most():
     assert worth.shares(np.array([1.0, 0.25]), "inverse").tolist() == [0.2, 0.8]
     types = np.arange(1.0, 4.0)
-    lengths = Lengths(learn_s=15.0, count_s=15.0)
-    assert worth.utility_gain(types**-3.0, "inverse", MACHINE, lengths) > 1.05
-    assert worth.utility_gain(types**0.0, "uniform", MACHINE, lengths) == pytest.approx(1.0, abs=0.05)
+    worths = worth.Worths(MACHINE, Lengths(learn_s=15.0, count_s=15.0))
+    assert worths.gain(types**-3.0, "inverse") > 1.05
+    assert worths.gain(types**0.0, "uniform") == pytest.approx(1.0, abs=0.05)
 
 
 def test_the_gain_of_an_index_is_by_kind():

@@ -160,6 +160,7 @@ def run(request: Request) -> Results:
 
 def _steps(plan: Plan, virtual: Machine, gains: dict[str, dict[float, Gain]], request: Request) -> list[Step]:
     out = request.out
+    worths = worth.Worths(virtual, plan.utility_lengths)
     shown = Lengths(learn_s=0.0, count_s=plan.lengths.count_s / 2)
     return [
         Step(("5",), lambda: figure_5(out)),
@@ -171,11 +172,8 @@ def _steps(plan: Plan, virtual: Machine, gains: dict[str, dict[float, Gain]], re
         Step(("13",), lambda: figure_13(virtual, out, skews=plan.skews)),
         Step(("14",), lambda: figure_14(virtual, plan.index_lengths, plan.sizes, out)),
         Step(("15",), lambda: figure_15(gains, out)),
-        Step(("16",), lambda: figure_16(virtual, plan.utility_lengths, out, skews=plan.worth_skews)),
-        Step(
-            ("17",),
-            lambda: figure_17(virtual, plan.utility_lengths, out, types=plan.types, factors=plan.factors),
-        ),
+        Step(("16",), lambda: figure_16(worths, out, skews=plan.worth_skews)),
+        Step(("17",), lambda: figure_17(worths, out, types=plan.types, factors=plan.factors)),
     ]
 
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spillway.bench.join.drawing import Panel, draw
-from spillway.bench.join.feeding import Feed
+from spillway.bench.join.feeding import Feed, filled
 from spillway.bench.join.machine import Machine
 from spillway.bench.join.setting import Setting, streams
 from spillway.bench.join.virtual import STEP_S, Lengths, Payer, listed
@@ -32,21 +32,55 @@ from spillway.core.join import Shedding, Utility
 from spillway.replay.traces import Rates
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 FREQUENCIES = ("inverse", "uniform", "proportional")
 BASIC_WINDOW_S = 0.5
 METRIC_SKEW = 2.0
 
 
-def utility_gain(
-    worth: Floats, frequency: str, machine: Machine, lengths: Lengths, *, setting: Setting | None = None
-) -> float:
-    """Return the worth of what is found with utility over that without."""
-    given, total = setting or Setting(), {True: 0.0, False: 0.0}
-    for seed in range(lengths.seeds):
-        for informed in total:
-            total[informed] += _found(given, worth, frequency, machine, lengths, seed, informed=informed)
-    return total[True] / total[False]
+class Worths:
+    """Joins the same rows without utility, once, and with it, for given types."""
+
+    def __init__(self, machine: Machine, lengths: Lengths, setting: Setting | None = None) -> None:
+        self.machine, self.lengths, self.setting = machine, lengths, setting or Setting()
+        self._uninformed: dict[int, tuple[Ints, Ints]] = {}
+
+    def gain(self, worth: Floats, frequency: str) -> float:
+        """Return the worth of what is found with utility over that without."""
+        total = {True: 0.0, False: 0.0}
+        for seed in range(self.lengths.seeds):
+            rng = np.random.default_rng([seed, len(worth)])
+            rows = [side.num_rows for side in self._streams(seed)]
+            types = [rng.choice(len(worth), count, p=shares(worth, frequency)) for count in rows]
+            if seed not in self._uninformed:  # it does not see types, so it finds the same whatever they are
+                self._uninformed[seed] = self._pairs(seed, types, None)
+            utility = Utility("kind", {z: float(each) for z, each in enumerate(worth)})
+            for informed, pairs in (
+                (True, self._pairs(seed, types, utility)),
+                (False, self._uninformed[seed]),
+            ):
+                left, right = (worth[z[at]] for z, at in zip(types, pairs, strict=True))
+                total[informed] += float(np.maximum(left, right).sum())
+        return total[True] / total[False]
+
+    @property
+    def _end_s(self) -> float:
+        return max(self.setting.within_s) + self.lengths.learn_s + self.lengths.count_s
+
+    def _streams(self, seed: int) -> tuple[pa.Table, pa.Table]:
+        return streams(self.setting, Rates((self.setting.rate,), (self._end_s,)), seed)
+
+    def _pairs(self, seed: int, types: list[Ints], utility: Utility | None) -> tuple[Ints, Ints]:
+        sides = zip(self._streams(seed), types, strict=True)
+        feed = Feed(*(side.append_column("kind", pa.array(z)) for side, z in sides))
+        shedding = Shedding(basic_window_s=BASIC_WINDOW_S, utility=utility)
+        filled_s = max(self.setting.within_s)
+        join = filled(self.setting.config(shedding, salt=seed), *feed.between(0.0, filled_s))
+        payer = Payer(self.machine, self.setting, shedding)
+        found = [payer.process(join, *batch) for batch in feed.batches(filled_s, self._end_s, STEP_S)]
+        counted = pa.concat_tables(found[round(self.lengths.learn_s / STEP_S) :])
+        return counted["left_row"].to_numpy(), counted["right_row"].to_numpy()
 
 
 def shares(worth: Floats, frequency: str) -> Floats:
@@ -59,42 +93,10 @@ def shares(worth: Floats, frequency: str) -> Floats:
     return np.asarray(weight / weight.sum())
 
 
-def _found(
-    setting: Setting,
-    worth: Floats,
-    frequency: str,
-    machine: Machine,
-    lengths: Lengths,
-    seed: int,
-    *,
-    informed: bool,
-) -> float:
-    filled_s = max(setting.within_s)
-    learned_s, end_s = filled_s + lengths.learn_s, filled_s + lengths.learn_s + lengths.count_s
-    tables = streams(setting, Rates((setting.rate,), (end_s,)), seed)
-    rng = np.random.default_rng([seed, len(worth)])
-    types = [rng.choice(len(worth), table.num_rows, p=shares(worth, frequency)) for table in tables]
-    feed = Feed(*(t.append_column("kind", pa.array(z)) for t, z in zip(tables, types, strict=True)))
-    utility = Utility("kind", {z: float(each) for z, each in enumerate(worth)}) if informed else None
-    shedding = Shedding(basic_window_s=BASIC_WINDOW_S, utility=utility)
-    join, payer = setting.config(shedding, salt=seed).build(), Payer(machine, setting, shedding)
-    join.process(*feed.between(0.0, filled_s), fraction=0.0)
-    for batch in feed.batches(filled_s, learned_s, STEP_S):
-        payer.process(join, *batch)
-    total = 0.0
-    for batch in feed.batches(learned_s, end_s, STEP_S):
-        pairs = payer.process(join, *batch)
-        left, right = (
-            worth[z[pairs[name].to_numpy()]] for z, name in zip(types, ("left_row", "right_row"), strict=True)
-        )
-        total += float(np.maximum(left, right).sum())
-    return total
-
-
-def figure_16(machine: Machine, lengths: Lengths, out: Path | None, *, skews: Sequence[float]) -> Figure:
+def figure_16(worths: Worths, out: Path | None, *, skews: Sequence[float]) -> Figure:
     """Vary the skew of three types' worth."""
     found = {
-        frequency: [utility_gain(np.arange(1.0, 4.0) ** -k, frequency, machine, lengths) for k in skews]
+        frequency: [worths.gain(np.arange(1.0, 4.0) ** -k, frequency) for k in skews]
         for frequency in FREQUENCIES
     }
     inverse, uniform, proportional = (found[name] for name in FREQUENCIES)
@@ -125,14 +127,11 @@ def figure_16(machine: Machine, lengths: Lengths, out: Path | None, *, skews: Se
     )
 
 
-def figure_17(
-    machine: Machine, lengths: Lengths, out: Path | None, *, types: Sequence[int], factors: Sequence[float]
-) -> Figure:
+def figure_17(worths: Worths, out: Path | None, *, types: Sequence[int], factors: Sequence[float]) -> Figure:
     """Vary how many types there are, rare ones worth most."""
     found = {
         f"{x:g}": [
-            utility_gain(np.arange(1.0, n + 1) ** -(math.log(x) / math.log(n)), "inverse", machine, lengths)
-            for n in types
+            worths.gain(np.arange(1.0, n + 1) ** -(math.log(x) / math.log(n)), "inverse") for n in types
         ]
         for x in factors
     }
