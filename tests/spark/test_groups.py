@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,6 +41,13 @@ def rides(spark: SparkSession, seconds: int = SECONDS) -> DataFrame:
     return rows.select("id", "timestamp", route.alias("route"), (100.0 + spread * noise).alias("fare"))
 
 
+def shed_rides(shed: Spillway, rows: DataFrame) -> DataFrame:
+    """Name a window, of as many rows as a batch has."""
+    return shed.groups(
+        rows, by="route", value="fare", time="timestamp", window=f"{PER_BATCH // PER_S} seconds"
+    )
+
+
 def routes(rows: list[Row]) -> Counter[str | None]:
     return Counter(row["route"] for row in rows)
 
@@ -63,24 +69,21 @@ def exact(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sink
 def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Sink, Path]:
     checkpoint = tmp_path_factory.mktemp("kept")
     with Spillway("g", 2.0, checkpoint, controller=keeping(0.1)) as shed:
-        found = run(shed.groups(rides(spark), by="route", value="fare"), checkpoint, shed)
+        found = run(shed_rides(shed, rides(spark)), checkpoint, shed)
         assert shed.status().problems == ()
     return found, checkpoint
 
 
 def test_no_group_is_missing_and_the_budget_holds(exact, kept) -> None:
     found, _ = kept
-    for batch in range(2, BATCHES):
+    for batch in range(BATCHES):
         assert set(routes(found[batch])) == set(routes(exact[batch])), "also those without a route"
-        assert sum(routes(found[batch]).values()) == pytest.approx(0.1 * PER_BATCH, rel=0.35)
+        assert sum(routes(found[batch]).values()) == pytest.approx(0.12 * PER_BATCH, rel=0.26)
 
 
-def test_rare_groups_are_whole_and_weights_give_the_totals_back(exact, kept) -> None:
+def test_rare_groups_are_whole(exact, kept) -> None:
     found, _ = kept
     everything = routes([row for rows in exact.values() for row in rows])
-    for route, total in totals({b: found[b] for b in range(2, BATCHES)}).items():
-        arrived = sum(routes(exact[b])[route] for b in range(2, BATCHES))
-        assert total == pytest.approx(arrived, rel=0.25), route
     rare = [row for b in range(2, BATCHES) for row in found[b] if (row["route"] or "").startswith("rare")]
     assert {row["weight"] for row in rare} == {1.0}
     assert len(rare) == sum(n for route, n in everything.items() if (route or "").startswith("rare")) * 4 / 6
@@ -93,13 +96,11 @@ def test_the_group_that_varies_most_gets_the_most_rows(kept) -> None:
     assert late["busy 2"] > 3 * late["busy 1"]
 
 
-def test_weights_are_one_over_the_chance_that_was_written_down(kept) -> None:
-    found, checkpoint = kept
-    for batch in range(2, BATCHES):
-        told = json.loads((checkpoint / "spillway" / "decisions" / f"{batch}.json").read_text())["rations"][0]
-        chances = {1.0, told["rest"], *told["chances"]}
-        for row in found[batch]:
-            assert min(abs(row["weight"] * chance - 1.0) for chance in chances) < 1e-9
+def test_weights_add_up_to_what_has_arrived_group_by_group(exact, kept) -> None:
+    """Also in the first batches, when nothing is known: tasks count what they have."""
+    found, _ = kept
+    for batch in range(BATCHES):
+        assert totals({batch: found[batch]}) == pytest.approx(dict(routes(exact[batch])))
 
 
 def test_a_batch_that_is_replayed_keeps_the_same_rows(spark: SparkSession, kept) -> None:
@@ -108,7 +109,7 @@ def test_a_batch_that_is_replayed_keeps_the_same_rows(spark: SparkSession, kept)
     (checkpoint / "commits" / str(last)).unlink()
     (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
     with Spillway("g", 2.0, checkpoint, controller=keeping(0.9)) as shed:
-        again = run(shed.groups(rides(spark), by="route", value="fare"), checkpoint)
+        again = run(shed_rides(shed, rides(spark)), checkpoint)
     assert again.ids(last) == found.ids(last)
 
 

@@ -87,16 +87,13 @@ def find_limits(plan: GroupPlan, planned: Quota, salt: int) -> dict[int, tuple[i
         F.xxhash64(*plan.by).alias(KEY), F.xxhash64(*plan.key, F.lit(salt).cast("bigint")).alias(HASH)
     )
     rows = rows.crossJoin(F.broadcast(plan.df.sparkSession.createDataFrame([row], _PLANNED)))
-    rows = rows.select(
-        KEY, HASH, looked_up(_BOUNDS, F.lit(None)).alias("bound"), looked_up(_ROWS, F.lit(None)).alias("n")
+    rows = rows.select("*", looked_up(_BOUNDS, F.lit(None)).alias("bound")).where(
+        F.col(HASH) <= F.col("bound")
     )
-    near = (
-        rows.where(F.col(HASH) <= F.col("bound"))
-        .groupBy(KEY, "bound", "n")
-        .agg(
-            F.count(F.lit(1)).alias("within"),
-            F.array_sort(F.collect_list(F.when(F.col("n") < MOST_RANKED, F.col(HASH)))).alias("hashes"),
-        )
+    rows = rows.select(KEY, HASH, "bound", looked_up(_ROWS, F.lit(None)).alias("n"))
+    near = rows.groupBy(KEY, "bound", "n").agg(
+        F.count(F.lit(1)).alias("within"),
+        F.sort_array(F.collect_list(F.when(F.col("n") < MOST_RANKED, F.col(HASH)))).alias("hashes"),
     )
     last = F.get("hashes", F.least(F.col("n").cast("int"), F.size("hashes")) - 1)
     found = near.select(KEY, "within", "bound", "hashes", last.alias("last")).select(

@@ -1,14 +1,17 @@
-"""Groups on Spark: each row is kept with the chance of its group, which a table in the control row holds.
+"""Groups on Spark: a table in the control row has a chance for each group, by which rows are kept.
 
-The plan that is added, all of it native::
+The plan that is added::
 
     rows -> cross join with the control row -> look the group's limit up -> observe -> filter: hash <= limit
          -> weight -> the user's groupBy(...).agg(est.mean(...), ...)
 
+Where a window is named, in which no group should be missing, coins will not do. There each task counts what has come
+and draws rows by number (group_portion.py), in the place of ``hash <= limit``. Everything else is native.
+
 ``observe`` brings back the most frequent groups of the batch (``approx_top_k``, a sketch of bounded size) and, for
 the variance rule, the values of a few hashed rows. From them come the chances of the batches to come
-(core/groups/census.py). The weight is worked out from the very limit that the row was compared with, so it is one
-over the inclusion probability that was used, whatever the groups have done since the sketch was taken.
+(core/groups/census.py). The weight is one over the inclusion probability that was really used, whatever the groups
+have done since the sketch was taken.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from spillway.errors import invalid, unknown
 from spillway.spark.columns import key_columns, require_batch, require_stream, resolve
 from spillway.spark.decide import BatchDecision
 from spillway.spark.group_decide import GroupSpec
+from spillway.spark.group_portion import portions
 from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
 from spillway.spark.tuples import WEIGHT_MARK, has_weight
 
@@ -42,7 +46,7 @@ if TYPE_CHECKING:
 GROUPS = (
     f"{PREFIX}salt bigint not null, {PREFIX}keys array<bigint> not null, {PREFIX}limits array<bigint> not null, "
     f"{PREFIX}places bigint not null, {PREFIX}rest bigint not null, {PREFIX}sampled bigint not null, "
-    f"{PREFIX}note string"
+    f"{PREFIX}share double not null, {PREFIX}note string"
 )
 AT_LEAST = 8
 TOP = 2_000  # groups that a batch reports
@@ -50,6 +54,7 @@ _TRACKED = 20_000  # groups that its sketch follows
 _SAMPLE_ROWS = 1_000
 KEY, HASH, LIMIT, KEEP = (f"{PREFIX}{name}" for name in ("key", "hash", "limit", "keep"))
 ALL = 2**63 - 1  # no hash is above it
+_WEIGHT = f"{PREFIX}weight"
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,7 @@ class GroupRow(ControlRow):
             f"{PREFIX}places": len(table.keys) - 1,
             f"{PREFIX}rest": table.default,
             f"{PREFIX}sampled": threshold(min(1.0, _SAMPLE_ROWS / rows) if rows else 0.0),
+            f"{PREFIX}share": 1.0 if told is None or decision is None else decision.cuts[self.stage].at,
             f"{PREFIX}note": note or None,
         }
 
@@ -159,11 +165,24 @@ class GroupPlan:
         """Return the DataFrame with the shedding stage in it."""
         frame = control_frame(self.df.sparkSession, control)
         check_executors(frame)
-        df = self.mark(frame, control.stage).observe(observation, *self.metrics(enforce=enforce))
-        return self.keep(df, enforce=enforce)
+        spec = self.spec
+        drawn = spec.window_s is not None and spec.join is None and spec.accuracy is None
+        df = self.draw(frame) if drawn else self.mark(frame, control.stage)
+        df = df.observe(observation, *self.metrics(enforce=enforce))
+        return self.keep(df, enforce=enforce, weight=F.col(_WEIGHT) if drawn else None)
+
+    def draw(self, control: DataFrame) -> DataFrame:
+        """Say of each row whether its task draws it, and its weight."""
+        df = self.df.crossJoin(F.broadcast(control))
+        df = df.select("*", F.xxhash64(*self.by).alias(KEY))
+        limit = looked_up(f"{PREFIX}limits", F.lit(None).cast("bigint"))
+        df = df.select("*", limit.alias(LIMIT), F.xxhash64(*self.key, f"{PREFIX}salt").alias(HASH))
+        df = df.drop(f"{PREFIX}keys", f"{PREFIX}limits")  # before rows are copied
+        df = df.select("*", portions(KEY, HASH, LIMIT, f"{PREFIX}share").alias(_WEIGHT))
+        return df.select("*", (F.col(_WEIGHT) > 0.0).alias(KEEP))
 
     def mark(self, control: DataFrame, stage: int) -> DataFrame:
-        """Say of each row whether it is kept, by the limit of its group in the control row."""
+        """Say of each row whether its coin keeps it, by the limit of its group in the control row."""
         df = self.df.crossJoin(F.broadcast(control))
         key = F.xxhash64(*self.by)
         if self.spec.join is not None:  # null equals nothing: such a key must not be known on both sides

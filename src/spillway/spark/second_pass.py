@@ -29,7 +29,7 @@ from spillway.errors import SpillwayError, invalid
 from spillway.spark.decide import BatchDecision, chain_lengths
 from spillway.spark.group_decide import GroupSpec, Sharing, decide_groups
 from spillway.spark.group_draw import WEIGHT, count_groups, find_limits, mark_drawn
-from spillway.spark.groups import GroupPlan, GroupRow
+from spillway.spark.groups import KEEP, GroupPlan, GroupRow
 from spillway.spark.plane import read_published
 from spillway.spark.report import Metrics
 from spillway.spark.storage import RATIONS, Folder
@@ -155,7 +155,7 @@ class SecondPass:
     def __init__(self, stage: int, name: str) -> None:
         self.stage = stage
         self.name = name
-        self._held: DataFrame | None = None
+        self._held: list[DataFrame] = []
 
     def shed(
         self, plan: GroupPlan, *, folder: str, checkpoint: str, batch: int, enforce: bool
@@ -166,23 +166,36 @@ class SecondPass:
         told = row.told(batch)
         if told.decision is not None and told.drawn is not None:
             salt = told.decision.salt_of(self.stage)
-            marked, weight = mark_drawn(plan, told.drawn, salt=salt, note=told.note), F.col(WEIGHT)
-        else:
-            frame = plan.df.sparkSession.createDataFrame([row.row(told.decision, told.note)], row.schema)
-            marked, weight = plan.mark(frame, self.stage), None
+            marked = mark_drawn(plan, told.drawn, salt=salt, note=told.note)
+            return self._drawn(plan, marked, told.drawn.arrived, enforce=enforce)
+        frame = plan.df.sparkSession.createDataFrame([row.row(told.decision, told.note)], row.schema)
+        marked = plan.mark(frame, self.stage)
         metrics = marked.agg(*plan.metrics(enforce=enforce, learn=False)).first()
-        return plan.keep(marked, enforce=enforce, weight=weight), {} if metrics is None else metrics.asDict()
+        return plan.keep(marked, enforce=enforce), {} if metrics is None else metrics.asDict()
+
+    def _drawn(
+        self, plan: GroupPlan, marked: DataFrame, arrived: int, *, enforce: bool
+    ) -> tuple[DataFrame, Metrics]:
+        """Hold the few rows that were drawn: they are counted here, and then the user asks for them."""
+        kept = marked.where(F.col(KEEP))
+        if enforce:
+            self._held.append(kept.persist())
+        row = kept.agg(*plan.metrics(enforce=enforce, learn=False)).first()
+        metrics = {**({} if row is None else row.asDict()), "arrived": arrived}
+        if metrics.get("arrival_missing") == metrics.get("kept"):
+            metrics["arrival_missing"] = arrived
+        return plan.keep(kept if enforce else marked, enforce=enforce, weight=F.col(WEIGHT)), metrics
 
     def release(self) -> None:
         """Let the last batch go from memory."""
-        if self._held is not None:
-            self._held.unpersist()
-            self._held = None
+        for held in self._held:
+            held.unpersist()
+        self._held.clear()
 
     def _hold(self, df: DataFrame) -> None:
         self.release()
         if not df.is_cached:
-            self._held = df.persist()
+            self._held.append(df.persist())
 
 
 def require_this_batch(spark: SparkSession, batch: int) -> str | None:

@@ -209,7 +209,7 @@ def ration(
     at_least: int,
     accuracy: Accuracy | None = None,
 ) -> Ration:
-    """Divide a budget among the groups that are known; groups that are kept whole are not listed."""
+    """Divide a budget among the groups that are known."""
     if keep_ratio >= 1.0 and accuracy is None:
         return Ration()
     if not census.keys:
@@ -230,6 +230,4 @@ def ration(
         chances = np.minimum(1.0, found.rows / sizes)
     if accuracy is not None and (variation := census.variation) is not None:
         chances = np.minimum(chances, rows_enough(accuracy, variation, sizes, at_least) / sizes)
-    listed = chances < 1.0 if rest >= 1.0 else np.ones(len(sizes), dtype=np.bool_)
-    keys = np.asarray(census.keys, dtype=np.int64)[listed]
-    return Ration(tuple(keys.tolist()), tuple(chances[listed].tolist()), rest)
+    return Ration(census.keys, tuple(chances.tolist()), rest)

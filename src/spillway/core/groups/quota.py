@@ -58,6 +58,7 @@ _HALF = 0.5
 class Quota:
     """Of each listed group its rows to draw, its size and the bound below which they are looked for.
 
+    ``arrived``: all rows, of listed groups and of others.
     ``others``: the rows to draw of each group that is not listed, None where they are kept whole.
     """
 
@@ -65,6 +66,7 @@ class Quota:
     rows: tuple[int, ...]
     sizes: tuple[int, ...]
     bounds: tuple[int, ...]
+    arrived: int
     others: int | None = None
 
     @property
@@ -75,17 +77,19 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """The hash up to which rows of each listed group are kept, and their weight; ``others`` as in the quota."""
+    """The hash up to which rows of each listed group are kept, and their weight; the rest as in the quota."""
 
-    keys: tuple[int, ...] = ()
-    limits: tuple[int, ...] = ()
-    weights: tuple[float, ...] = ()
+    keys: tuple[int, ...]
+    limits: tuple[int, ...]
+    weights: tuple[float, ...]
+    arrived: int
     others: int | None = None
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Self:
         """Read back what ``asdict`` gave."""
-        return cls(tuple(found["keys"]), tuple(found["limits"]), tuple(found["weights"]), found.get("others"))
+        keys, limits, weights = (tuple(found[name]) for name in ("keys", "limits", "weights"))
+        return cls(keys, limits, weights, found["arrived"], found["others"])
 
 
 def quota(
@@ -121,6 +125,7 @@ def quota(
         rows=tuple(n[told].tolist()),
         sizes=tuple(sizes[told].tolist()),
         bounds=tuple(max(_bound(int(n[at]), int(sizes[at])), smallest[at]) for at in told),
+        arrived=rows,
         others=others,
     )
 
@@ -131,6 +136,7 @@ def settled(planned: Quota, found: Mapping[int, tuple[int, int]]) -> Drawn:
         keys=planned.keys,
         limits=tuple(found[key][0] for key in planned.keys),
         weights=tuple(N / found[key][1] for key, N in zip(planned.keys, planned.sizes, strict=True)),
+        arrived=planned.arrived,
         others=planned.others,
     )
 

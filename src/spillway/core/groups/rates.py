@@ -158,7 +158,7 @@ def _shares(
     if rule == "variance" and variation is not None and np.any(variation):
         return _by_variance(N, a, np.asarray(variation, dtype=np.float64), budget, order)
     scale = N if rule == "proportional" else np.ones_like(N)
-    return _met(lambda theta: np.clip(theta * scale, a, N), budget, high=float(N.max()))[0]
+    return met(lambda theta: np.clip(theta * scale, a, N), budget, high=float(N.max()))[0]
 
 
 def _by_variance(N: Floats, a: Floats, c: Floats, n: int, order: Ints) -> Floats:
@@ -170,7 +170,7 @@ def _by_variance(N: Floats, a: Floats, c: Floats, n: int, order: Ints) -> Floats
         return np.clip(np.where(u >= _CURVE[-1], N, np.interp(u, _CURVE, _HALF) * N), a, N)
 
     most = float((_CURVE[-1] * N[c > 0.0] / ideal[c > 0.0]).max())
-    below, above = _met(at, n, high=most * (1.0 + 1e-9))
+    below, above = met(at, n, high=most * (1.0 + 1e-9))
     # Groups that become whole at one and the same price may not all fit: the smallest first, as many as do.
     jump = np.flatnonzero((above >= N) & (below < N))
     jump = jump[np.lexsort((order[jump], N[jump] - below[jump]))]
@@ -183,10 +183,10 @@ def _by_variance(N: Floats, a: Floats, c: Floats, n: int, order: Ints) -> Floats
 def _grown(shares: Floats, base: Floats, most: Floats, n: int) -> Floats:
     """Use up the budget: raise groups in proportion to a base, none beyond its most."""
     base = np.maximum(base, 1e-9 * base.max())
-    return _met(lambda theta: np.clip(base * theta, shares, most), n, high=float((most / base).max()))[0]
+    return met(lambda theta: np.clip(base * theta, shares, most), n, high=float((most / base).max()))[0]
 
 
-def _met(at: Callable[[float], Floats], budget: int, *, high: float) -> tuple[Floats, Floats]:
+def met(at: Callable[[float], Floats], budget: float, *, high: float) -> tuple[Floats, Floats]:
     """Return the divisions just within the budget and just beyond it, by bisection on θ."""
     low = 0.0
     if at(high).sum() <= budget:
