@@ -14,6 +14,7 @@ metric                                          meaning
 ``processed.cod.NAME``                          share of the rows that all methods processed, 0.02 or a row a group
 ``accuracy_met.packets``                        share of windows within "1 % at 95 %" by the scalar rule
 ``p95_latency.plain_over_cod``                  95th percentile of the time of a window on Spark, 97 % shed
+``stream.….NAME``, ``batch.….NAME``             errors and coverage on Spark (:mod:`~spillway.bench.groups.streamed`)
 ``shed_cost.cod_over_uniform``                  time of the window operator for a row, on ``debs``, both designs
 ``shed_cost.cod_over_uniform.reservoir``        the same with a reservoir of rows for each open window (``pilot``)
 =============================================== ==================================================================
@@ -29,6 +30,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spillway.bench.groups import on_spark as spark
+from spillway.bench.groups import streamed
 from spillway.bench.groups.accuracy import KEEP_RATIO, LIMIT, Compared, compared, figure_9
 from spillway.bench.groups.cost import (
     KEEP_RATIO_7,
@@ -129,6 +131,7 @@ def run(request: Request) -> Results:
         "window times",
         "figures",
         "Spark",
+        "errors on Spark",
     ]
 
     def tell(step: str) -> None:
@@ -168,15 +171,20 @@ def run(request: Request) -> Results:
         "9": figure_9(errors, limit, accuracies, request.out),
         "10": figure_10(volumes, request.out),
     }
-    latency = on_spark(request, len(steps) - 1, len(steps))
+    latency = on_spark(request, len(steps) - 2, len(steps))
     if not isinstance(latency, str):
         figures["spark"] = spark.figure_of(spark.QUICK if request.quick else spark.FULL, latency)
+    played = {}
+    if not request.quick and not isinstance(latency, str):
+        played = streamed.measure(data, lambda what: request.tell(what, len(steps) - 1, len(steps)))
+        figures["streamed"] = streamed.figure_of(played)
     request.tell("done", len(steps), len(steps))
     return Results(
         suite="groups",
         metrics={
             **metrics(errors, volumes, accuracies, costs["debs"]),
             **({} if isinstance(latency, str) else spark.metrics(latency)),
+            **streamed.metrics(played),
         },
         figures=figures,
         config={
