@@ -33,11 +33,13 @@ import numpy.typing as npt
 from numba import types
 from numba.extending import intrinsic
 
+from spillway.core.join.inlined import inlined
 from spillway.core.join.store import Store
 from spillway.core.join.values import EMPTY, Ints
 from spillway.core.kernel import kernel
 
 _EXACT_WORDS = (2, 4, 8)
+_SHIFT = 64 - 11  # of a hash, to find a place in a table of 2048
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -47,42 +49,44 @@ def popcount(context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), lambda _, builder, __, args: builder.ctpop(args[0])
 
 
+@inlined
+def _slot(item: int, slots: Any) -> Any:
+    """Return where an item is in a table of items and bits, or the free place where it belongs."""
+    slot = np.int64((np.uint64(item) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(_SHIFT))
+    while slots[slot, 0] != EMPTY and slots[slot, 0] != item:
+        slot = (slot + 1) % len(slots)
+    return slot
+
+
 @kernel
-def _bit(item: int, known: Any, bits: Any, room: int) -> Any:
-    """Return the bit of an item: its own if it is known, else a hash of it."""
-    if len(known):
-        low, high = 0, len(known)
-        while low < high:
-            middle = (low + high) // 2
-            if known[middle] < item:
-                low = middle + 1
-            else:
-                high = middle
-        return bits[low]
-    z = np.uint64(item) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64((z >> np.uint64(40)) % np.uint64(room))
+def _tabled(known: Any, bits: Any, slots: Any) -> None:
+    for k in range(len(known)):
+        slot = _slot(known[k], slots)
+        slots[slot, 0], slots[slot, 1] = known[k], bits[k]
 
 
 @kernel
 def _fill(
-    low: int,
-    high: int,
-    first: int,
-    first_item: int,
-    starts: Any,
-    items: Any,
-    words: Any,
-    known: Any,
-    bits: Any,
-) -> None:
-    room = 64 * len(words)
+    low: int, high: int, first: int, first_item: int, starts: Any, items: Any, words: Any, exact: bool, slots: Any
+) -> bool:  # fmt: skip
+    """Write the words of rows. Return whether all items have a bit; if one has none, nothing is to be relied on."""
+    room = np.uint64(64 * len(words))
     for row in range(low - first, high - first):
         for word in range(len(words)):
             words[word, row] = 0
         for at in range(starts[row] - first_item, starts[row + 1] - first_item):
-            if items[at] != EMPTY:
-                bit = _bit(items[at], known, bits, room)
-                words[bit >> 6, row] |= np.uint64(1) << np.uint64(bit & 63)
+            item = items[at]
+            if item == EMPTY:
+                continue
+            if exact:
+                slot = _slot(item, slots)
+                if slots[slot, 0] != item:
+                    return False
+                bit = np.uint64(slots[slot, 1])
+            else:
+                bit = ((np.uint64(item) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)) % room
+            words[bit >> np.uint64(6), row] |= np.uint64(1) << (bit & np.uint64(63))
+    return True
 
 
 class Signatures:
@@ -95,18 +99,21 @@ class Signatures:
         self.exact = words is None
         self._known: Ints = np.empty(0, np.int64)
         self._bits: Ints = np.empty(0, np.int64)
+        self._slots = _table(self._known, self._bits)
 
     def write(self, stores: tuple[Store, Store], new: tuple[int, int]) -> None:
         """Write the words of the last ``new`` rows of each side, and of all rows if bits have to be given anew."""
         if self.words == 0:
             return
-        again = self.exact and self._learn(stores, new)
-        for store, count in zip(stores, new, strict=True):
-            if again or len(store.words) != self.words:
+        since = [store.end - count for store, count in zip(stores, new, strict=True)]
+        if all(self._fill(store, row) for store, row in zip(stores, since, strict=True)):
+            return
+        if self._learn(stores, new):
+            for store in stores:
                 store.use_words(self.words)
-                self._fill(store, store.head)
-            else:
-                self._fill(store, store.end - count)
+            since = [store.head for store in stores]
+        for store, row in zip(stores, since, strict=True):
+            self._fill(store, row)
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return which items have which bit, and how many words there are."""
@@ -116,9 +123,9 @@ class Signatures:
     def restore(self, state: Mapping[str, npt.NDArray[Any]], stores: tuple[Store, Store]) -> None:
         """Take over bits, and write the words of all rows."""
         self._known, self._bits = state["known"], state["bits"]
+        self._slots = _table(self._known, self._bits)
         self.words, self.exact = int(state["form"][0]), bool(state["form"][1])
         for store in stores:
-            store.use_words(self.words)
             self._fill(store, store.head)
 
     def _learn(self, stores: tuple[Store, Store], new: tuple[int, int]) -> bool:
@@ -147,10 +154,21 @@ class Signatures:
         bits = np.concatenate([self._bits, len(self._bits) + np.arange(len(items))])
         order = np.argsort(known)
         self._known, self._bits = known[order], bits[order]
+        self._slots = _table(self._known, self._bits)
 
-    def _fill(self, store: Store, since: int) -> None:
+    def _fill(self, store: Store, since: int) -> bool:
+        if len(store.words) != self.words:
+            store.use_words(self.words)
+            since = store.head
         at = (since, store.end, store.first, store.first_item)
-        _fill(*at, store.starts, store.items, store.words, self._known, self._bits)
+        return _fill(*at, store.starts, store.items, store.words, self.exact, self._slots)
+
+
+def _table(known: Ints, bits: Ints) -> Ints:
+    """Return items and their bits as a hash table, at most a quarter full."""
+    slots = np.full((1 << (64 - _SHIFT), 2), EMPTY, np.int64)
+    _tabled(known, bits, slots)
+    return slots
 
 
 def _items(store: Store, since: int) -> Ints:

@@ -62,9 +62,13 @@ def _rehash(old: Any, new: Any) -> None:
                 new[at, part] = old[slot, part]
 
 
-def empty_table() -> Any:
-    """Return a table with no keys."""
-    return np.zeros((_LEAST, 4), np.int64)
+def empty_table(keys: int = 0) -> Any:
+    """Return a table with no keys, and room for so many.
+
+    >>> len(empty_table()), len(empty_table(1000))
+    (256, 2048)
+    """
+    return np.zeros((max(_LEAST, 1 << (2 * keys).bit_length()), 4), np.int64)
 
 
 def larger(table: Any) -> Any:

@@ -94,7 +94,7 @@ class Vocabulary:
     def _take_free(self, words: pa.Array, codes: Codes, open_: Codes) -> None:
         """Give each code that nobody has to the first of the words that want it."""
         wanted, first = np.unique(codes[open_], return_index=True)
-        free = ~np.isin(wanted, self._codes)
+        free = np.searchsorted(self._codes, wanted, "left") == np.searchsorted(self._codes, wanted, "right")
         if not free.any():
             return
         merged = np.concatenate([self._codes, wanted[free]])
