@@ -9,8 +9,8 @@ and the shedding set D is the one with
 
     least  Σ Δ+_i (i in D)     such that     Σ Δ-_i (i in D)  >  v
 
-where v is how far the latency is above its bound, (μ - θ) / μ. That is a knapsack turned over: what is kept is packed,
-what is left out is D. Three ways to solve it:
+where v is how far the latency is above its bound, (μ - θ) / μ. That is a knapsack turned over: what is kept is
+packed, what is left out is D. Three ways to solve it:
 
 ==========  ==============================================================================================
 ``exact``   dynamic programming over savings in R steps of v: least loss for each saving that can be reached
@@ -18,9 +18,9 @@ what is left out is D. Three ways to solve it:
 ``split``   the same, but of the last group only the share that is needed: a share for each group, not a set
 ==========  ==============================================================================================
 
-Steps are rounded down, so that a set never saves less than it should; it may lose more than the best, by what R steps
-cannot tell apart. Groups that lose nothing are taken by all three before anything else. ``split`` is the optimum where
-groups can be divided, which a hash of a run allows: no set can lose less.
+Steps are rounded down, so that a set never saves less than it should; it may lose more than the best, by what R
+steps cannot tell apart. Groups that lose nothing are taken by all three before anything else. ``split`` is the
+optimum where groups can be divided, which a hash of a run allows: no set can lose less.
 
 **Deviation.** The paper sheds whole classes. With few classes a whole one is often much more than is needed, so the
 shedder here uses ``split``; ``exact`` and ``greedy`` are there to compare, and for whole classes.

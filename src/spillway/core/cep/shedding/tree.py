@@ -1,8 +1,8 @@
 """Decision trees as flat arrays: which class a run or a row belongs to, and which classes are still possible.
 
 Node n tests ``x[feature[n]] <= threshold[n]`` and goes on at ``left[n]`` or ``right[n]``. A leaf has feature -1 and
-its class in ``left``. The root is node 0. Missing values (NaN) go right. This is what the engine's compiled code walks
-when it makes a run, so a class costs a few comparisons.
+its class in ``left``. The root is node 0. Missing values (NaN) go right. This is what the engine's compiled code
+walks when it makes a run, so a class costs a few comparisons.
 
 When an event comes only some of the features of the runs that it would make are known: its own. ``possible`` walks
 both ways where a feature is not known and so finds all classes that these runs may have.
@@ -73,9 +73,8 @@ class Tree:
             return here
 
         put()
-        table = np.array(rows)
-        whole = table.astype(np.int64)
-        return cls(whole[:, 0], table[:, 1].copy(), whole[:, 2], whole[:, 3])
+        feature, threshold, left, right = (np.array(column) for column in zip(*rows, strict=True))
+        return cls(feature.astype(np.int64), threshold, left.astype(np.int64), right.astype(np.int64))
 
     @property
     def leaves(self) -> Bools:

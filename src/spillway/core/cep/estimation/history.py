@@ -1,0 +1,105 @@
+"""What each run of a recorded stretch brought and took, slice by slice of its life (Section V-B).
+
+A record lists runs in the order in which they were made: state, the run it was made from, row, time of its first row,
+when it was made, and whether it is a complete match. With Z slices to a window W and κ the work per slice of time of
+examining a run of a state,
+
+    gain(p, z)   complete matches made from p, or from runs made from it, while p was in slice z
+    cost(p, z)   κ · time in slice z, of p and of all runs made from it
+
+All runs of a chain have the same first row, so they pass from slice to slice together. A run's life is known to its
+end only if its window ended within the stretch: only such runs are learned from (``whole``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spillway.errors import invalid
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """The runs of a stretch: ``state``, ``features``, ``gain`` and ``cost`` of each, and whether its life is
+    known."""
+
+    state: Ints
+    features: Floats
+    gain: Floats
+    cost: Floats
+    whole: Bools
+
+    def of(self, state: int) -> tuple[Floats, Floats, Floats]:
+        """Return features, gain and cost of the runs of a state whose life is known."""
+        at = (self.state == state) & self.whole
+        return self.features[at], self.gain[at], self.cost[at]
+
+
+def history_of(
+    record: dict[str, Ints],
+    features: Floats,
+    *,
+    within_us: int,
+    slices: int,
+    work_per_slice: Floats,
+    last_repeats: bool = False,
+) -> History:
+    """Return what the recorded runs brought and took.
+
+    ``record`` has the columns serial, state, parent (a serial, -1 for none), row, first_us, at_us and complete;
+    ``work_per_slice`` is κ by state. Where the last element repeats, a complete match may also go on as a run.
+    """
+    n = len(record["serial"])
+    if len(features) != n:
+        raise invalid("features", len(features), f"one row for each of the {n} runs")
+    parent = _places(record["serial"], record["parent"])
+    complete = record["complete"].astype(np.bool_)
+    age = record["at_us"] - record["first_us"]
+    z = np.minimum(slices - 1, age * slices // within_us)
+    runs = ~complete | last_repeats
+    gain, cost = np.zeros((n, slices)), np.zeros((n, slices))
+    stay = _stay(age, within_us, slices) * work_per_slice[record["state"]][:, None]
+    cost[runs] = stay[runs]
+    _credit(np.flatnonzero(runs), parent, stay, cost)
+    matches = np.zeros((n, slices))
+    matches[np.arange(n), z] = complete
+    if last_repeats:
+        gain += matches
+    _credit(np.flatnonzero(complete), parent, matches, gain)
+    end = record["at_us"].max(initial=0)
+    whole = runs & (record["first_us"] + within_us <= end)
+    return History(record["state"], features, gain, cost, whole)
+
+
+def _places(serial: Ints, parent: Ints) -> Ints:
+    """Return where in the record each parent is; serial numbers ascend."""
+    at = np.searchsorted(serial, parent)
+    at = np.minimum(at, max(0, len(serial) - 1))
+    return np.where((parent >= 0) & (serial[at] == parent), at, -1).astype(np.int64)
+
+
+def _stay(age: Ints, within_us: int, slices: int) -> Floats:
+    """Return how much of each slice a run is there that is made at this age."""
+    made = (age / within_us * slices)[:, None]
+    stay: Floats = np.clip(np.arange(1, slices + 1)[None] - made, 0.0, 1.0)
+    return stay
+
+
+def _credit(at: Ints, parent: Ints, amounts: Floats, table: Floats) -> None:
+    """Add what each of these runs has to all runs that it was made from."""
+    up = parent[at]
+    while True:
+        found = up >= 0
+        at, up = at[found], up[found]
+        if not len(at):
+            return
+        for z in range(table.shape[1]):
+            table[:, z] += np.bincount(up, amounts[at, z], len(table))
+        up = parent[up]

@@ -1,0 +1,134 @@
+"""From a historic stretch to all that shedding needs to know: classes of runs and of events, gains and costs.
+
+The stretch is processed once without shedding and recorded. It should be longer than two windows: runs are learned
+from only if their window ended within it. What is learned can be given to a strategy, on this or another machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spillway.core.cep.config import PatternConfig
+from spillway.core.cep.estimation.estimate import Classes, EstimationConfig, estimate
+from spillway.core.cep.estimation.history import History, history_of
+from spillway.core.cep.operator import Patterns
+from spillway.core.cep.plan import Plan
+from spillway.core.cep.shedding.enforcer import type_numbers
+from spillway.core.cep.shedding.input_filter import InputFilter
+from spillway.core.cep.shedding.learned import Learned
+from spillway.core.cep.shedding.tree import Tree
+from spillway.core.cep.terms import refs
+from spillway.errors import SpillwayError
+
+Floats = npt.NDArray[np.float64]
+
+
+def learn(config: PatternConfig, table: pa.Table, estimation: EstimationConfig | None = None) -> Learned:
+    """Process a stretch without shedding, and learn from it."""
+    settings = estimation or EstimationConfig()
+    patterns = replace(config, tracked=True, classes=1).build()
+    patterns.record()
+    matched = patterns.process(table)
+    record, features = patterns.recorded()
+    if not len(record["serial"]):
+        raise SpillwayError("the stretch has no runs to learn from.", hint="give a longer stretch")
+    plan = patterns.plan
+    kappa = _work_per_slice(patterns, record)
+    history = history_of(
+        record,
+        features,
+        within_us=patterns.query.within_us,
+        slices=config.slices,
+        work_per_slice=kappa,
+        last_repeats=plan.elements[-1].repeated,
+    )
+    found = [_of_state(plan, history, state, settings) for state in range(len(plan.elements))]
+    return _together(patterns, table, matched, found, kappa, settings)
+
+
+def _of_state(plan: Plan, history: History, state: int, settings: EstimationConfig) -> Classes:
+    refs = plan.features(state)
+    features, gain, cost = history.of(state)
+    compared = [n for n, ref in enumerate(refs) if ref.which == "computed"]
+    return estimate(features[:, : len(refs)], gain, cost, settings, compared)
+
+
+def _work_per_slice(patterns: Patterns, record: dict[str, npt.NDArray[np.int64]]) -> Floats:
+    """Return κ: examinations of the runs of a state over how long they were there, in slices."""
+    _, own, _ = patterns.counted()
+    within, end = patterns.query.within_us, record["at_us"].max()
+    stayed = np.minimum(record["first_us"] + within, end) - record["at_us"]
+    slices = np.bincount(record["state"], stayed / within * own.shape[2], len(own))
+    kappa: Floats = own.sum(axis=(1, 2)) / np.maximum(slices, 1e-9)
+    return kappa
+
+
+def _together(
+    patterns: Patterns,
+    table: pa.Table,
+    matched: pa.Table,
+    found: list[Classes],
+    kappa: Floats,
+    settings: EstimationConfig,
+) -> Learned:
+    states, slices = len(found), patterns.config.slices
+    most = max(len(classes.gain) for classes in found)
+    gain, own, cost = (np.zeros((states, most, slices)) for _ in range(3))
+    for state, classes in enumerate(found):
+        n = len(classes.gain)
+        gain[state, :n], cost[state, :n], own[state, :n] = classes.gain, classes.cost, kappa[state]
+    plan = patterns.plan
+    trees = tuple(classes.tree for classes in found)
+    kinds = type_numbers(table[patterns.config.type], plan.types)
+    attributes = patterns.attributes(table)
+    sieve = InputFilter(plan, trees, Tree.single())
+    at = sieve.classes(kinds, attributes) >= 0
+    work, matches = patterns.work.per_row.astype(np.float64), patterns.work.matches_per_row.astype(np.float64)
+    features = [attributes[name][at] for name in sieve.completing]
+    x = np.stack(features, axis=1) if features else np.empty((int(at.sum()), 0))
+    mean = replace(settings, percentile=None)
+    late = np.arange(int(at.sum())) >= int(at.sum()) // 2  # by then the window is full
+    compared = [n for n, name in enumerate(sieve.completing) if name in _compared(plan)]
+    events = estimate(x[late], matches[at][late, None], work[at][late, None], mean, compared)
+    rate = np.bincount(events.tree.classify(x), minlength=events.tree.classes) / max(1, len(kinds))
+    half = len(kinds) // 2
+    last_runs = plan.last if plan.elements[-1].repeated else plan.last - 1
+    completes = np.arange(states) >= max(0, last_runs)
+    return Learned(
+        trees=trees,
+        last=events.tree,
+        gain=gain,
+        own=own,
+        cost=cost,
+        completes=completes,
+        event_rate=rate,
+        event_work=events.cost[:, 0],
+        event_matches=events.gain[:, 0],
+        per_event=np.array([work[half:].mean(), matches[half:].mean()]),
+        selectivity=_selectivity(plan, kinds, matched.num_rows),
+    )
+
+
+def _compared(plan: Plan) -> set[str]:
+    """Return the attributes of the last element's events that are compared with something computed from a run."""
+    terms = [test.term for step in plan.steps if step.target == plan.last for test in step.tests]
+    pairs = [(list(refs(term)), list(refs(term))) for term in terms]
+    pairs += [([*refs(key.run)], [*refs(key.row)]) for index in plan.indexes for key in index.keys]
+    return {
+        ref.name
+        for run, row in pairs
+        if any(other.which == "computed" for other in run)
+        for ref in row
+        if ref.source == "event"
+    }
+
+
+def _selectivity(plan: Plan, kinds: npt.NDArray[np.int64], matches: int) -> tuple[float, ...]:
+    """Return matches per event by type; a type that several elements take counts for each of them."""
+    count = np.bincount(kinds, minlength=len(plan.types) + 1)
+    used = [sum(name in element.types for element in plan.elements) for name in plan.types]
+    return (*(matches * n / max(1, count[k]) for k, n in enumerate(used)), 0.0)

@@ -1,0 +1,130 @@
+"""What hybrid shedding is compared with: random and selectivity-based, of events and of runs (Section VI-A).
+
+====================  ==============================================================================================
+``random_input``      RI: each event is discarded with the same probability
+``selective_input``   SI: a type keeps events in proportion to its selectivity: types that are in no match go first
+``random_state``      RS: each run is shed with the same probability
+``selective_state``   SS: runs of the state whose runs become least matches go first, at random within a state
+====================  ==============================================================================================
+
+All are driven to the same bound by the same trigger, with the same correction for lag.
+
+**How much.** RS and SS shed a share v of the live runs' load, like the hybrid. Discarding events shows only after a
+while, up to a window later, and in more than proportion: of a share p of all events a pattern of k elements keeps
+p^k of its matches and about as much of its work. So p follows slowly,
+
+    p  <-  min(1, p (θ' / μ)^(n / (k s)))
+
+for n events between checks and s events in a window: over a window it makes up for what μ tells. Where the latency
+without shedding is known, μ_0, it begins with p = (θ' / μ_0)^(1/k).
+
+**Selectivity.** Of a type: matches per event of that type, in a recorded stretch. Of a state: matches to come per
+run. Both are blind to the values of events, which is what classes add.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from spillway.core.cep.shedding.cost_model import CostModel
+from spillway.core.cep.shedding.knapsack import split_shares
+from spillway.core.cep.shedding.orders import Orders, Seen
+from spillway.core.cep.shedding.watch import WatchConfig
+from spillway.core.control.checks import require_whole
+from spillway.errors import invalid, unknown
+
+Floats = npt.NDArray[np.float64]
+Baseline = Literal["random_input", "selective_input", "random_state", "selective_state"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineConfig:
+    """A baseline and its bound.
+
+    ``selectivity`` is for ``selective_input``: matches per event by type, the last entry for types that the query
+    does not name. ``elements`` is k, how many elements the pattern has; one less where the latency is only that of
+    events which complete matches, for it does not depend on how many of these are kept. ``unshed_s`` is μ_0.
+    """
+
+    watch: WatchConfig
+    strategy: Baseline
+    elements: int = 3
+    selectivity: tuple[float, ...] = ()
+    unshed_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.strategy not in get_args(Baseline):
+            raise unknown("strategy", self.strategy, get_args(Baseline))
+        require_whole("elements", self.elements, 1, 1000)
+        if self.strategy == "selective_input" and max(self.selectivity, default=0.0) <= 0.0:
+            raise invalid("selectivity", self.selectivity, "matches per event by type, some above 0")
+
+    def build(self, model: CostModel) -> InputBaseline | StateBaseline:
+        """Return the shedder. The model tells the load of the runs; it may be empty."""
+        if self.strategy.endswith("input"):
+            return InputBaseline(self, model)
+        return StateBaseline(self, model)
+
+
+class InputBaseline:
+    """Discards events, at random or by type."""
+
+    def __init__(self, config: BaselineConfig, model: CostModel) -> None:
+        self.config, self.watch = config, config.watch.build(model)
+        self.keep = 1.0
+        if config.unshed_s is not None:
+            self.keep = min(1.0, (self.watch.trigger.target_s / config.unshed_s) ** (1 / config.elements))
+
+    def step(self, seen: Seen) -> Orders:
+        """Let p follow the latency."""
+        self.watch.violation(seen)
+        n, mu = len(seen.times), self.watch.latency.value
+        if mu > 0.0:
+            slices = seen.counts.alive.shape[2]
+            window = max(self.watch.config.smooth, n * slices / max(seen.share_of_slice, 1e-9))
+            slowly = n / (self.config.elements * window)
+            p = self.keep * (self.watch.trigger.target_s / mu) ** slowly
+            self.keep = min(1.0, max(1e-6, p))
+        if self.keep >= 1.0:
+            return Orders(reason="the bound holds")
+        return Orders(types=1.0 - self._kept(), reason=f"{self.keep:.1%} of the events are kept")
+
+    def _kept(self) -> Floats:
+        """Return the share of each type that is kept; one number for all stands for any type."""
+        if self.config.strategy == "random_input":
+            return np.array([self.keep])
+        s: Floats = np.array(self.config.selectivity)
+        kept: Floats = np.minimum(1.0, self.keep * s / s[s > 0.0].min())
+        return kept
+
+
+class StateBaseline:
+    """Removes runs, at random or by state."""
+
+    def __init__(self, config: BaselineConfig, model: CostModel) -> None:
+        self.config, self.model, self.watch = config, model, config.watch.build(model)
+
+    def step(self, seen: Seen) -> Orders:
+        """Remove as much as is too much."""
+        self.watch.learn(seen)
+        v = self.watch.violation(seen)
+        if v == 0.0 or not self.watch.trigger.may_shed():
+            return Orders(reason="the bound holds")
+        shares = self._shares(seen.counts.alive, v)
+        self.watch.leave(seen.counts.alive * (1.0 - shares))
+        return Orders(shed=shares, reason=f"{v:.1%} too much work")
+
+    def _shares(self, alive: Floats, v: float) -> Floats:
+        if self.config.strategy == "random_state":
+            return np.full(alive.shape, v)
+        gain = (alive * self.model.ahead(self.model.gain)).sum(axis=(1, 2))
+        work = (alive * self.model.own).sum(axis=(1, 2))
+        runs = np.maximum(alive.sum(axis=(1, 2)), 1.0)
+        order = np.argsort(gain / runs, kind="stable").astype(np.float64)
+        rank = np.argsort(order).astype(np.float64)
+        saving = work / max(work.sum(), 1e-300)
+        return np.ones(alive.shape) * split_shares(rank * saving, saving, v)[:, None, None]

@@ -1,0 +1,134 @@
+"""Puts a strategy's orders into practice: filters events, processes them, counts, removes and refuses runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spillway.core.cep.operator import Patterns
+from spillway.core.cep.shedding.cost_model import Counts
+from spillway.core.cep.shedding.input_filter import InputFilter
+from spillway.core.cep.shedding.orders import Orders, Seen
+from spillway.core.cep.shedding.tree import Tree
+from spillway.core.join.values import times_of
+from spillway.errors import SpillwayError
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+class Strategy(Protocol):
+    """Decides at each check what to shed."""
+
+    def step(self, seen: Seen) -> Orders:
+        """Take in what was seen since the last check, and decide."""
+
+
+@dataclass(frozen=True, eq=False)
+class Done:
+    """What became of some events: their matches, what each took, and which were kept."""
+
+    matches: pa.Table
+    seen: Seen
+    orders: Orders
+
+
+class Enforcer:
+    """A pattern's operator under a strategy.
+
+    - ``unit_s``: seconds per unit of work, one number or one for each type of the query (the last for other types).
+    - ``resource``: Ω by state, to weigh examinations with.
+    """
+
+    def __init__(
+        self,
+        patterns: Patterns,
+        strategy: Strategy | None,
+        trees: Sequence[Tree],
+        last: Tree,
+        *,
+        unit_s: float | Sequence[float] = 1e-6,
+        resource: Floats | None = None,
+        salt: int = 0,
+    ) -> None:
+        if not patterns.config.tracked:
+            raise SpillwayError("runs are not tracked, so they cannot be shed.", hint="pass tracked=True")
+        self.patterns, self.strategy, self.salt = patterns, strategy, salt
+        self.filter = InputFilter(patterns.plan, trees, last, salt)
+        self.resource = resource
+        self.units: Floats = np.broadcast_to(np.asarray(unit_s, np.float64), len(patterns.plan.types) + 1)
+        self.orders = Orders()
+        self.shed_runs = self.refused_runs = self.discarded = self.rows = 0
+        self._checks = 0
+        self._latest: int | None = None
+        patterns.classify(list(trees))
+
+    def process(self, table: pa.Table) -> Done:
+        """Process rows under the orders of the last check, then make the next check."""
+        config = self.patterns.config
+        kinds = type_numbers(table[config.type], self.patterns.plan.types)
+        attributes = self.patterns.attributes(table)
+        classes = self.filter.classes(kinds, attributes)
+        numbers = np.arange(self.rows, self.rows + len(kinds))
+        keep = self.filter.keep(self.orders, kinds, attributes, classes, numbers)
+        self.rows += len(kinds)
+        self.discarded += int((~keep).sum())
+        matches = self.patterns.process(table, keep=keep)
+        seen = self._seen(kinds, keep, classes, self._passed(table))
+        if self.strategy is not None:
+            self._obey(self.strategy.step(seen))
+        return Done(matches, seen, self.orders)
+
+    def _seen(self, kinds: Ints, keep: Bools, classes: Ints, passed_us: int) -> Seen:
+        p, work = self.patterns, self.patterns.work
+        spent = work.per_row.astype(np.float64)
+        examined = float(p.counted(reset=False).own.sum())
+        completed, own, tested = p.counted(omega=self.resource)
+        counts = Counts(p.alive().astype(np.float64), completed, own, tested)
+        return Seen(
+            times=spent * self.units[kinds],
+            work=spent,
+            kept=keep,
+            matches=work.matches_per_row,
+            classes=classes,
+            counts=counts,
+            examined=examined,
+            share_of_slice=passed_us * p.config.slices / p.query.within_us,
+        )
+
+    def _passed(self, table: pa.Table) -> int:
+        """Return how much time these rows took, in microseconds."""
+        times, timed = times_of(table, self.patterns.config.time)
+        if not timed.any():
+            return 0
+        latest, before = int(times[timed].max()), self._latest
+        self._latest = latest
+        return max(0, latest - (int(times[timed].min()) if before is None else before))
+
+    def _obey(self, orders: Orders) -> None:
+        self._checks += 1
+        if orders.shed is not None and (orders.shed > 0.0).any():
+            self.shed_runs += int(
+                self.patterns.shed(orders.shed, self.salt + self._checks, orders.spare).sum()
+            )
+        if orders.refuse is not None or self.orders.refuse is not None:
+            self.patterns.refuse(0.0 if orders.refuse is None else orders.refuse, self.salt, orders.spare)
+        self.refused_runs = int(self.patterns.refused.sum())
+        self.orders = orders
+
+
+def type_numbers(column: pa.ChunkedArray, types: Sequence[str]) -> Ints:
+    """Return the number of each row's type among those of the query; rows of other types have the last number.
+
+    >>> type_numbers(pa.chunked_array([["B", "X", None]]), ["A", "B"]).tolist()
+    [1, 2, 2]
+    """
+    found = pc.index_in(column.cast(pa.string()), value_set=pa.array(types, pa.string()), skip_nulls=True)
+    return np.asarray(pc.fill_null(found.cast(pa.int64()), len(types)).to_numpy()).astype(np.int64)

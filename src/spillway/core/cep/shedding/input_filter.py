@@ -1,0 +1,110 @@
+"""Which events to discard: those from which nothing would come that is to be kept (Equation 9).
+
+An event can be taken by each element of the pattern that has its type. As element k it makes runs of state k, and
+
+- as the first element it makes one run, whose class is known: it is discarded if that class is unwanted in slice 0;
+- as a later element its own attributes are known, those of the runs that it would extend are not: it is discarded
+  if all classes that are still possible are unwanted, whatever their slice (see tree);
+- as the last element it completes matches, and has a class of its own (see events).
+
+It is discarded only if all of its elements agree. Where shares are less than 1 the smallest counts. Which events of a
+share go is a hash of their number, and the share ``spare`` of all events always stays. Events of types that the query
+does not name take no work and are never discarded, except by strategies that go by type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from spillway.core.cep.plan import Plan
+from spillway.core.cep.shedding.draws import draws
+from spillway.core.cep.shedding.orders import Orders
+from spillway.core.cep.shedding.tree import Tree
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+_SPARED = 0x5350415245
+
+
+class InputFilter:
+    """Decides for events before they are processed. ``trees`` are those of the states, ``last`` that of events."""
+
+    def __init__(self, plan: Plan, trees: Sequence[Tree], last: Tree, salt: int = 0) -> None:
+        self.plan, self.trees, self.last, self.salt = plan, trees, last, salt
+        self._names = [self._own_features(k) for k in range(len(plan.elements))]
+        kinds = {name: n for n, name in enumerate(plan.types)}
+        self._takes = np.zeros((len(plan.elements), len(plan.types) + 1), np.bool_)
+        for k, element in enumerate(plan.elements):
+            self._takes[k, [kinds[name] for name in element.types]] = True
+
+    def _own_features(self, state: int) -> list[str | None]:
+        """Return for each feature of a state the attribute of the event that it is, or None."""
+        variable = self.plan.elements[state].variable
+        named = {name for name, _ in self.plan.attributes}
+        return [
+            ref.name
+            if ref.variable == variable and ref.which in ("only", "last") and ref.name in named
+            else None
+            for ref in self.plan.features(state)
+        ]
+
+    @property
+    def completing(self) -> list[str]:
+        """The attributes by which events of the last element are classed."""
+        return list(dict.fromkeys(name for name in self._names[-1] if name is not None))
+
+    def classes(self, kinds: Ints, attributes: Mapping[str, Floats]) -> Ints:
+        """Return the classes of events that can complete a match, -1 for others; ``kinds`` are numbers of types."""
+        found = np.full(len(kinds), -1, np.int64)
+        at = self._takes[-1][kinds]
+        if at.any():
+            columns = [attributes[name][at] for name in self.completing]
+            features = np.stack(columns, axis=1) if columns else np.empty((int(at.sum()), 0))
+            found[at] = self.last.classify(features)
+        return found
+
+    def keep(
+        self, orders: Orders, kinds: Ints, attributes: Mapping[str, Floats], classes: Ints, numbers: Ints
+    ) -> Bools:
+        """Return which events to process."""
+        share = np.zeros(len(kinds))
+        if orders.types is not None:
+            share = orders.types[kinds] if len(orders.types) > 1 else np.full(len(kinds), orders.types[0])
+        elif orders.unwanted is not None or orders.events is not None:
+            share = self._shares(orders, kinds, attributes, classes)
+        goes = draws(numbers, self.salt) < share
+        if orders.spare > 0.0:
+            goes &= draws(numbers, _SPARED) >= orders.spare
+        return ~goes
+
+    def _shares(self, orders: Orders, kinds: Ints, attributes: Mapping[str, Floats], classes: Ints) -> Floats:
+        """Return the share of each event's like that is to go: the least over its elements."""
+        named: Bools = np.any(self._takes, axis=0).reshape(-1)
+        least = np.where(named[kinds], 1.0, 0.0)
+        last = len(self.trees) - 1
+        for k in range(last + 1):
+            at = np.flatnonzero(self._takes[k][kinds])
+            if len(at):
+                share = np.zeros(len(at))
+                if k == last:
+                    share = share if orders.events is None else orders.events[classes[at]]
+                elif orders.unwanted is not None:
+                    share = self._of_runs(k, at, orders.unwanted[k], attributes)
+                least[at] = np.minimum(least[at], share)
+        return least
+
+    def _of_runs(self, k: int, at: Ints, unwanted: Floats, attributes: Mapping[str, Floats]) -> Floats:
+        """Return the least share over the classes of runs that each event may make."""
+        names, tree = self._names[k], self.trees[k]
+        features = np.zeros((len(at), len(names)))
+        for n, name in enumerate(names):
+            if name is not None:
+                features[:, n] = attributes[name][at]
+        possible = tree.possible(features, np.array([name is not None for name in names], np.bool_))
+        by_class = (unwanted[:, :1] if k == 0 else unwanted).min(axis=1)[: tree.classes]
+        found: Floats = np.where(possible, by_class[None], 1.0).min(axis=1)
+        return found

@@ -1,0 +1,83 @@
+"""How late matches are: the smoothed latency, corrected for what has changed since it was measured (Section III-A).
+
+The latency of an event is the time to process it. μ is the mean or a percentile of the last n measurements; an event
+that was discarded counts as one that took no time, or, ``over="completing"``, only events count that can complete a
+match and were not discarded: then the latency is that of matches, as the paper defines it.
+
+**Lag.** A mean over the last n events still holds what was before the last shedding. Whoever sheds by it sheds
+twice. The paper waits for a while after shedding. Here the load of the state, L (the work that the runs which are
+there cause per time, by the cost model), is noted along with each measurement, as is the part f of the latency that
+does not come of examining runs: the event itself, runs made and matches written. Then
+
+    μ̂ = μ (f + (1 - f) L(now) / mean L of the measurements)
+
+is what the latency will be with the runs that are there now. After shedding L is smaller at once, and so is μ̂.
+
+>>> latency = Latency(size=4)
+>>> latency.observe(np.array([10.0, 30.0]), load=2.0, fixed=0.5)
+>>> latency.observe(np.array([20.0, 20.0]), load=2.0, fixed=0.5)
+>>> latency.value, latency.expected(1.0)
+(20.0, 15.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spillway.core.control.checks import require_number, require_whole
+
+Floats = npt.NDArray[np.float64]
+
+
+class Latency:
+    """The last ``size`` measurements and the load at each of them."""
+
+    def __init__(self, size: int = 1000, percentile: float | None = None) -> None:
+        require_whole("size", size, 1, 10**7)
+        if percentile is not None:
+            require_number("percentile", percentile, 0.0, 100.0)
+        self.size, self.percentile = size, percentile
+        self.times: Floats = np.empty(0)
+        self.loads: Floats = np.empty(0)
+        self.fixed: Floats = np.empty(0)
+
+    def observe(self, times: Floats, load: float, fixed: float = 0.0) -> None:
+        """Add measurements, made while the state had this load; ``fixed`` is f."""
+        self.times = np.concatenate([self.times, times])[-self.size :]
+        self.loads = np.concatenate([self.loads, np.full(len(times), load)])[-self.size :]
+        self.fixed = np.concatenate([self.fixed, times * fixed])[-self.size :]
+
+    @property
+    def value(self) -> float:
+        """μ, or 0 where nothing was measured."""
+        if not len(self.times):
+            return 0.0
+        if self.percentile is None:
+            return float(self.times.mean())
+        return float(np.percentile(self.times, self.percentile))
+
+    def expected(self, load: float) -> float:
+        """μ̂, the latency to expect at this load. Where the load is not known it is μ."""
+        usual = float(self.loads.mean()) if len(self.loads) else 0.0
+        f = self.fixed_share
+        return self.value * (f + (1.0 - f) * load / usual) if usual > 0 and load >= 0 else self.value
+
+    @property
+    def fixed_share(self) -> float:
+        """The part f of all measurements together."""
+        total = float(self.times.sum())
+        return float(self.fixed.sum()) / total if total > 0 else 0.0
+
+    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the measurements."""
+        return {"times": self.times, "loads": self.loads, "fixed": self.fixed}
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on from a snapshot."""
+        self.times, self.loads, self.fixed = (
+            state[name].astype(np.float64) for name in ("times", "loads", "fixed")
+        )

@@ -1,0 +1,52 @@
+"""What a strategy begins with: classes of runs and events, and what they bring and take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spillway.core.cep.shedding.cost_model import CostModel
+from spillway.core.cep.shedding.events import EventModel
+from spillway.core.cep.shedding.tree import Tree
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Trees by state, the tree of events that complete matches, and both cost models as they begin.
+
+    ``selectivity`` is matches per event by type, with 0 for types that the query does not name.
+    """
+
+    trees: tuple[Tree, ...]
+    last: Tree
+    gain: Floats
+    own: Floats
+    cost: Floats
+    completes: Bools
+    event_rate: Floats
+    event_work: Floats
+    event_matches: Floats
+    per_event: Floats
+    selectivity: tuple[float, ...]
+
+    @property
+    def classes(self) -> int:
+        """How many classes a state has at most."""
+        return int(self.gain.shape[1])
+
+    def model(self) -> CostModel:
+        """Return the cost model of runs as it begins."""
+        return CostModel(self.gain.copy(), self.own.copy(), self.cost.copy(), self.completes.copy())
+
+    def events(self) -> EventModel:
+        """Return the model of events that complete matches as it begins."""
+        model = EventModel(len(self.event_rate))
+        model.rate, model.work = self.event_rate.copy(), self.event_work.copy()
+        model.matches, model.per_event = self.event_matches.copy(), self.per_event.copy()
+        model.seen = self.event_rate > 0
+        return model

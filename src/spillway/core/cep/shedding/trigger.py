@@ -1,0 +1,93 @@
+"""When to shed and how much: a bound on the latency, and a margin that learns how often it was passed (Section
+III-B).
+
+With θ the bound and m the margin, nothing is shed while μ̂ <= θ' = (1 - m) θ. Otherwise the share of the work that
+has to go is the violation, as in Equation 6,
+
+    v = (μ̂ - θ') / μ̂
+
+and D is chosen for it. Between two sheddings at least ``delay_events`` events pass.
+
+**Margin.** The paper says that the bound should be chosen somewhat lower than what is needed, for shedding takes a
+moment to show. How much lower is learned here: μ should be within θ for a share ``held`` of the time, so at each
+check
+
+    μ > θ:   m grows by  step · held               otherwise:   m falls by  step · (1 - held)
+
+which is at rest just where that share is met, whatever the noise. m stays between 0 and ``most``.
+
+>>> trigger = TriggerConfig(bound_s=1.0).build()
+>>> trigger.violation(0.9), round(trigger.violation(2.0), 3)
+(0.0, 0.55)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spillway.core.control.checks import require_number, require_whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class TriggerConfig:
+    """The bound and how it is held.
+
+    - ``bound_s``: θ, in seconds.
+    - ``held``: in which share of the checks μ should be within the bound.
+    - ``margin``: m to begin with; ``margin_step``: how fast it learns, 0 for a fixed one.
+    - ``delay_events``: the paper's j, how many events have to pass before runs are shed again.
+    """
+
+    bound_s: float
+    held: float = 0.97
+    margin: float = 0.1
+    margin_step: float = 0.003
+    most_margin: float = 0.5
+    delay_events: int = 0
+
+    def __post_init__(self) -> None:
+        require_number("bound_s", self.bound_s, 0.0, above=True)
+        require_number("held", self.held, 0.0, 1.0)
+        require_number("most_margin", self.most_margin, 0.0, 0.99)
+        require_number("margin", self.margin, 0.0, self.most_margin)
+        require_number("margin_step", self.margin_step, 0.0, 1.0)
+        require_whole("delay_events", self.delay_events, 0, 10**9)
+
+    def build(self) -> Trigger:
+        """Return the trigger."""
+        return Trigger(self)
+
+
+class Trigger:
+    """Turns latencies into how much to shed."""
+
+    def __init__(self, config: TriggerConfig) -> None:
+        self.config = config
+        self.margin = config.margin
+        self.waited = config.delay_events
+
+    @property
+    def target_s(self) -> float:
+        """θ', the bound less the margin."""
+        return (1.0 - self.margin) * self.config.bound_s
+
+    def learn(self, latency_s: float, events: int) -> None:
+        """Note a check: the measured μ, and how many events passed since the last one."""
+        c = self.config
+        late = latency_s > c.bound_s
+        change = c.margin_step * (c.held if late else c.held - 1.0)
+        self.margin = min(c.most_margin, max(0.0, self.margin + change))
+        self.waited += events
+
+    def violation(self, expected_s: float) -> float:
+        """v, or 0 where the bound holds."""
+        if expected_s <= self.target_s:
+            return 0.0
+        return (expected_s - self.target_s) / expected_s
+
+    def may_shed(self) -> bool:
+        """Whether the delay has passed; if so it begins anew."""
+        if self.waited < self.config.delay_events:
+            return False
+        self.waited = 0
+        return True

@@ -1,0 +1,121 @@
+"""When to shed: the latency and its lag, the bound and its margin."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spillway.core.cep.shedding.cost_model import CostModel, Counts
+from spillway.core.cep.shedding.latency import Latency
+from spillway.core.cep.shedding.orders import Seen
+from spillway.core.cep.shedding.trigger import TriggerConfig
+from spillway.core.cep.shedding.watch import WatchConfig
+from spillway.errors import SpillwayError
+
+
+def test_the_latency_is_that_of_the_last_measurements() -> None:
+    mean, high = Latency(3), Latency(3, percentile=100.0)
+    for latency in (mean, high):
+        assert latency.value == 0.0
+        latency.observe(np.array([100.0, 1.0]), 1.0)
+        latency.observe(np.array([2.0, 6.0]), 1.0)
+    assert (mean.value, high.value) == (3.0, 6.0)
+
+
+def test_the_expected_latency_knows_what_was_shed() -> None:
+    latency = Latency(4)
+    latency.observe(np.full(4, 8.0), load=100.0)
+    assert latency.expected(50.0) == 4.0
+    latency.observe(np.full(4, 4.0), load=50.0)
+    assert latency.expected(50.0) == 4.0
+    latency.observe(np.full(4, 8.0), load=100.0, fixed=0.25)
+    assert latency.expected(50.0) == 2.0 + 3.0
+    again = Latency(4)
+    again.restore(latency.snapshot())
+    assert again.expected(25.0) == latency.expected(25.0)
+
+
+def test_an_unknown_load_leaves_the_latency_as_it_is() -> None:
+    latency = Latency(4)
+    latency.observe(np.full(4, 8.0), load=0.0)
+    assert latency.expected(0.0) == 8.0
+
+
+def test_the_violation_is_what_is_above_the_target() -> None:
+    trigger = TriggerConfig(bound_s=1.0, margin=0.2).build()
+    assert trigger.violation(0.8) == 0.0
+    assert trigger.violation(1.6) == pytest.approx(0.5)
+
+
+def test_the_margin_rests_where_the_bound_is_held_as_often_as_asked() -> None:
+    trigger = TriggerConfig(bound_s=1.0, held=0.9, margin=0.0, margin_step=0.005).build()
+    noise = np.sin(np.arange(20_000) * 0.7) * 0.2
+    late = []
+    for extra in noise:
+        measured = trigger.target_s + extra  # the target is met but for the noise
+        late.append(measured > 1.0)
+        trigger.learn(measured, 100)
+    assert np.mean(late[5000:]) == pytest.approx(0.1, abs=0.01)
+
+
+def test_the_delay_is_kept() -> None:
+    trigger = TriggerConfig(bound_s=1.0, delay_events=250).build()
+    assert trigger.may_shed(), "at first nothing is to be waited for"
+    found = []
+    for _ in range(6):
+        trigger.learn(1.0, 100)
+        found.append(trigger.may_shed())
+    assert found == [False, False, True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"bound_s": 0.0}, {"held": 1.1}, {"margin": 0.9}, {"delay_events": -1}, {"margin_step": -1.0}]
+)
+def test_wrong_values_are_told(wrong: dict[str, float]) -> None:
+    with pytest.raises(SpillwayError, match=next(iter(wrong))):
+        TriggerConfig(**{"bound_s": 1.0, **wrong})
+    with pytest.raises(SpillwayError, match="over"):
+        WatchConfig(trigger=TriggerConfig(bound_s=1.0), over="every")
+
+
+def seen(alive: float, times: list[float]) -> Seen:
+    """Events of one class that complete matches, every second one discarded, with runs of one state."""
+    n = len(times)
+    table = np.full((1, 1, 1), alive)
+    return Seen(
+        times=np.array(times),
+        work=np.array(times),
+        kept=np.arange(n) % 2 == 0,
+        matches=np.zeros(n, np.int64),
+        classes=np.zeros(n, np.int64),
+        counts=Counts(table, table, table, table),
+        examined=float(np.sum(times)),
+        share_of_slice=1.0,
+    )
+
+
+def test_growth_between_checks_is_reckoned_with() -> None:
+    model = CostModel(*np.ones((3, 1, 1, 1)), last=np.ones(1, bool))
+    watch = WatchConfig(trigger=TriggerConfig(bound_s=1.0, margin=0.0), smooth=2).build(model)
+    assert watch.violation(seen(100.0, [1.0, 1.0])) == 0.0
+    watch.leave(np.full((1, 1, 1), 50.0))
+    v = watch.violation(seen(100.0, [1.0, 1.0]))
+    assert v == pytest.approx((125 - 75) / 100), "75 runs cost 1 s; of the 100 that are there 50 are too many"
+
+
+def test_what_runs_do_not_cause_is_not_saved_by_shedding_them() -> None:
+    model = CostModel(*np.ones((3, 1, 1, 1)), last=np.ones(1, bool))
+    trigger = TriggerConfig(bound_s=0.8, margin=0.0, margin_step=0.0)
+    watch = WatchConfig(trigger=trigger, smooth=2).build(model)
+    half = replace(seen(100.0, [1.0, 1.0]), examined=1.0)
+    assert watch.violation(half) == pytest.approx(0.2 / 0.5), "0.2 s too much, and only 0.5 s come of runs"
+    assert watch.violation(replace(half, examined=0.0)) <= 1.0
+
+
+def test_only_events_that_complete_and_were_kept_may_count() -> None:
+    model = CostModel(*np.ones((3, 1, 1, 1)), last=np.ones(1, bool))
+    watch = WatchConfig(trigger=TriggerConfig(bound_s=1.0), over="completing").build(model)
+    watch.violation(seen(1.0, [3.0, 0.0, 5.0, 0.0]))
+    assert watch.latency.value == 4.0
