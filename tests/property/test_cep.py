@@ -102,3 +102,22 @@ def test_rows_may_be_out_of_order_up_to_the_watermark(
     shuffled = [rows[n] for n in order]
     assert len(set(result)) == len(result)
     assert set(result) == matches(query, shuffled)
+
+
+@given(queries(policies=("any", "next"), negation=False), streams(), st.booleans())
+def test_what_times_out_is_no_match_and_cannot_go_on(query: Query, rows: list[Row], cut: bool) -> None:
+    how = config(query, timeouts=True)
+    patterns, lost = how.build(), []
+    for part in [rows[:4], rows[4:]] if cut else [rows]:
+        patterns.process(table(part))
+        lost.append(patterns.timed_out())
+        patterns = how.build(patterns.snapshot())
+    patterns.flush()
+    assert patterns.size.runs == patterns.size.nodes == 0, "all is freed"
+    ended = found([*lost, patterns.timed_out()])
+    assert len(set(ended)) == len(ended)
+    assert not set(ended) & matches(query, rows)
+    for run in ended:
+        flat = [n for part in run if part is not None for n in (part if isinstance(part, tuple) else (part,))]
+        assert flat == sorted(set(flat))
+        assert run[0] is not None

@@ -29,6 +29,7 @@ class PatternConfig:
       attributes, as the paper's engine does; ``"none"``.
     - ``tracked``: whether runs have classes and are counted, so that they can be shed; ``classes`` and ``slices`` say
       how many classes a state may have and into how many slices of time the window is cut.
+    - ``timeouts``: whether runs that come to nothing can be had as a second output.
     - ``compile``: whether the query becomes machine code, which takes seconds, or is interpreted, which is a hundred
       times slower: for short tables.
     - ``late``: rows that come after rows with a later time were processed are an ``"error"``, or are left out
@@ -43,6 +44,7 @@ class PatternConfig:
     tracked: bool = False
     classes: int = 1
     slices: int = 4
+    timeouts: bool = False
     compile: bool = True
     late: Literal["error", "drop"] = "error"
 

@@ -33,6 +33,7 @@ from spillway.core.cep.runs import Runs, under
 from spillway.core.cep.snapshot import from_bytes, to_bytes
 from spillway.core.cep.syntax import Call, Constant, Expression, Operation
 from spillway.core.cep.terms import NULL, words
+from spillway.core.cep.timeouts import Timeouts
 from spillway.core.cep.tracking import Counted, FlatTree, Tracking
 from spillway.core.chance import mix, threshold
 from spillway.core.join.vocabulary import Vocabulary
@@ -78,7 +79,8 @@ class Patterns:
         texts = list(dict.fromkeys(_texts(self.query.conditions)))
         self._codes = self._words.encode(pa.array(texts, pa.string()))
         codes = dict(zip(texts, self._codes.tolist(), strict=True))
-        self.plan = Plan(self.query, kinds_of(config.kinds), codes, config.index, config.tracked)
+        tracked = config.tracked or config.timeouts
+        self.plan = Plan(self.query, kinds_of(config.kinds), codes, config.index, tracked)
         program = Program(self.plan)
         self.source = program.source()
         self._program = compiled(self.source) if config.compile else interpreted(self.source)
@@ -91,9 +93,12 @@ class Patterns:
         self._runs = Runs(program.layout, self._within)
         self._now = self._limit = self._swept = NULL
         self._tracking: Tracking | None = None
-        if config.tracked:
-            names = [self.feature_names(state) for state in range(len(self.plan.elements))]
+        if tracked:
+            names = [self.feature_names(k) for k in range(len(self.plan.elements))]
             self._tracking = Tracking(names, config.classes, config.slices)
+        self._timeouts = Timeouts(self.plan.elements) if config.timeouts else None
+        if self._tracking is not None and self._timeouts is not None:
+            self._tracking.start_recording(kept=False)
         self.work = Work()
         if state is not None:
             self._restore(state)
@@ -114,7 +119,8 @@ class Patterns:
 
         Once the budget is spent the rows that are left are dropped; rows that ``keep`` says no to are dropped as
         well. They have a number but are not looked at. With ``until_us``, a watermark, rows that are later than it
-        wait, and matches that were held come out if their window has passed by then.
+        wait, those up to it that come after this call are late, and what has expired by then is freed, or comes out
+        if it is a match that was held.
         """
         self.work = Work()
         rows = self._reader.none() if table is None else self._reader.read(table, keep)
@@ -164,8 +170,10 @@ class Patterns:
                 () if self._tracking is None else self._tracking.arrays(),
             )
             self._make_room(int(self._cursor[FAIL]))
-        if high:
-            self._now = max(self._now, int(rows.times[-1]))
+        if count:
+            self._now = int(rows.times[count - 1])
+        if until_us is not None:
+            self._now = max(self._now, until_us + 1)
         self.work.rows, self.work.dropped_rows = count, count - int(keep[:count].sum())
         self.work.per_row, self.work.matches_per_row = spent[:count], found[:count]
         self.work.spent, self.work.matches = int(spent.sum()), int(found.sum())
@@ -193,6 +201,8 @@ class Patterns:
         if self._now == NULL:
             return
         self._limit = max(self._limit, self._now - self._within)
+        if self._timeouts is not None:
+            self._timeouts.expire(self._limit)
         self._numbering.forget(self._limit)
         if self._swept == NULL or self._now - self._swept >= self._within:
             self._swept = self._now
@@ -200,6 +210,12 @@ class Patterns:
             self._words.forget(
                 lambda: np.concatenate([self._codes, self._waiting.ints.ravel(), *self._runs.used()])
             )
+
+    def timed_out(self) -> pa.Table:
+        """Return the runs that came to nothing since the last call, like matches but with nulls; see ``timeouts``."""
+        if self._timeouts is None:
+            raise SpillwayError("runs that time out are not kept.", hint="pass timeouts=True")
+        return self._timeouts.table()
 
     @property
     def size(self) -> Size:
@@ -260,12 +276,12 @@ class Patterns:
 
     def record(self) -> None:
         """Record all runs from now on."""
-        self._tracked.start_recording()
+        self._tracked.start_recording(kept=True)
         self._cursor[RECORDED] = 0
 
     def recorded(self) -> tuple[dict[str, Ints], Floats]:
-        """Return the record by name and the features of each entry, and stop recording; see ``tracking``."""
-        return self._tracked.recorded()
+        """Return the record by name and the features of each entry, and start afresh; see ``tracking``."""
+        return self._tracked.recorded(going_on=self._timeouts is not None)
 
     @property
     def _tracked(self) -> Tracking:
@@ -276,7 +292,9 @@ class Patterns:
         return self._tracking
 
     def _take_records(self) -> None:
-        self._tracked.more_records(int(self._cursor[RECORDED]))
+        new = self._tracked.take_records(int(self._cursor[RECORDED]), self._numbering)
+        if self._timeouts is not None:
+            self._timeouts.add(new)
         self._cursor[RECORDED] = 0
 
     # State.
@@ -296,6 +314,7 @@ class Patterns:
             "waiting": self._waiting.snapshot(),
             "runs": self._runs.snapshot(),
             "tracking": {} if self._tracking is None else self._tracking.snapshot(),
+            "timeouts": {} if self._timeouts is None else self._timeouts.snapshot(),
         }
         arrays = {f"{part}.{name}": array for part, found in parts.items() for name, array in found.items()}
         return to_bytes(meta, arrays)
@@ -316,11 +335,14 @@ class Patterns:
         self._runs.restore(under("runs.", arrays))
         if self._tracking is not None:
             self._tracking.restore(under("tracking.", arrays))
+        if self._timeouts is not None:
+            self._timeouts.restore(under("timeouts.", arrays))
 
     def _identity(self) -> str:
         """Return what must not change over the life of a state, in words."""
         config = self.config
-        tracked = f", tracked {config.classes} x {config.slices}" if config.tracked else ""
+        tracked = f", tracked {config.classes} x {config.slices}" if self.plan.tracked else ""
+        tracked += ", with timeouts" if config.timeouts else ""
         named = ", ".join(f"{name} {kind}" for name, kind in self.plan.attributes)
         return f"{to_text(self.query)} over {named}, index {config.index}{tracked}"
 

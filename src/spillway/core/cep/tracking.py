@@ -33,6 +33,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.cep.numbering import Numbering
 from spillway.core.chance import mix, threshold
 from spillway.core.kernel import kernel
 from spillway.errors import invalid
@@ -150,6 +151,7 @@ class Tracking:
         self._off = (np.empty((0, 0), np.int64), np.empty((0, 0)))
         self.record, self.record_x = self._off
         self._recorded: list[tuple[Ints, Floats]] = []
+        self._kept = False
 
     def arrays(self) -> tuple[Any, ...]:
         """Return what compiled code reads and writes."""
@@ -226,23 +228,28 @@ class Tracking:
         """Whether runs are recorded."""
         return self.record is not self._off[0]
 
-    def start_recording(self) -> None:
-        """Record all runs from now on."""
-        self._recorded = []
+    def start_recording(self, kept: bool) -> None:
+        """Record all runs from now on; ``kept`` until they are asked for."""
+        self._recorded, self._kept = [], kept
         self.record = np.empty((len(RECORD), _ROOM), np.int64)
         self.record_x = np.empty((len(self._x), _ROOM))
 
-    def more_records(self, written: int) -> None:
-        """Put what was recorded aside."""
-        self._recorded.append((self.record[:, :written].copy(), self.record_x[:, :written].copy()))
+    def take_records(self, written: int, numbering: Numbering) -> Ints:
+        """Put what was recorded aside, and return it."""
+        new = self.record[:, :written].copy()
+        new[RECORD.index("row")] = numbering.numbers(new[RECORD.index("row")])
+        if self._kept:
+            self._recorded.append((new, self.record_x[:, :written].copy()))
+        return new
 
-    def recorded(self) -> tuple[dict[str, Ints], Floats]:
-        """Return the record by name, and the features of each entry; those of no use in its state are left out."""
+    def recorded(self, going_on: bool) -> tuple[dict[str, Ints], Floats]:
+        """Return the record by name, and the features of each entry, those of its state first."""
         parts = [*self._recorded, (np.empty((len(RECORD), 0), np.int64), np.empty((len(self._x), 0)))]
-        whole = np.concatenate([part[0] for part in parts], axis=1)
-        self.record, self.record_x = self._off
-        self._recorded = []
-        return dict(zip(RECORD, whole, strict=True)), np.concatenate([part[1] for part in parts], axis=1).T
+        whole, features = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
+        self._recorded, self._kept = [], False
+        if not going_on:
+            self.record, self.record_x = self._off
+        return dict(zip(RECORD, whole, strict=True)), features.T
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as arrays."""
