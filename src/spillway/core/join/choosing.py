@@ -67,6 +67,14 @@ def age(time: int, other: int, length: int, smooth: bool) -> Any:
 
 
 @inlined
+def ending(time: int, j: int, length: int, smooth: bool) -> Any:
+    """Return the time at which basic window j ends for a row at ``time``; the newest has no end."""
+    if j == 0:
+        return np.iinfo(np.int64).max
+    return time - j * length if smooth else (time // length - j + 1) * length
+
+
+@inlined
 def _seek(times: Any, first: int, at: int, high: int, since: int) -> Any:
     """Return the first row from ``at`` on, below ``high``, that is not older than ``since``.
 

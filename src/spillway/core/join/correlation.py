@@ -37,13 +37,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spillway.core.join.choosing import Chooser, age
-from spillway.core.join.inlined import lent
+from spillway.core.join.choosing import Chooser, age, ending
+from spillway.core.join.inlined import inlined, lent
 from spillway.core.join.matches import Matches
 from spillway.core.join.sliding import Meetings
 from spillway.core.join.store import Store
 from spillway.core.join.values import Floats, Ints
 from spillway.core.kernel import kernel
+
+
+@inlined
+def _next(times: Any, first: int, partners: Any, low: int, high: int, until: int) -> Any:
+    """Return the first of the matches from ``low`` up to ``high``, which are in the order of time, from a time on."""
+    while low < high:
+        middle = (low + high) >> 1
+        if times[partners[middle] - first] < until:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @kernel
@@ -57,12 +69,18 @@ def _tally(
             for j in range(met.shape[2]):
                 compared[i, j] += met[i, z, j]
     times, other_times = lent(times), lent(other_times)
-    for m in range(len(keys)):
-        k = keys[m]
-        if all_count or full[k]:
-            i = 1 - side[k]
-            other = times[partners[m] - first] if i == 0 else other_times[partners[m] - other_first]
-            matched[i, age(time[k], other, length, smooth)] += 1
+    m = 0
+    while m < len(keys):
+        k, end = keys[m], m
+        while end < len(keys) and keys[end] == k:
+            end += 1
+        window, before = (times, first) if side[k] else (other_times, other_first)
+        while m < end and (all_count or full[k]):
+            j = age(time[k], window[partners[m] - before], length, smooth)
+            after = _next(window, before, partners, m, end, ending(time[k], j, length, smooth))
+            matched[1 - side[k], j] += after - m
+            m = after
+        m = end
 
 
 @kernel
