@@ -244,7 +244,9 @@ TINY = replace(
     lengths=Lengths(learn_s=5.0, count_s=5.0),
     index_lengths=Lengths(learn_s=2.0, count_s=2.0),
     utility_lengths=Lengths(learn_s=2.0, count_s=2.0),
-    sizes=indexed.Sizes(scan_s=(1.0, 5.0), index_s=(1.0, 5.0), skews=(0.8,), index_skews=(0.8,)),
+    sizes=indexed.Sizes(
+        scan_s=(1.0, 5.0), index_s=(1.0, 5.0), skews=(0.8,), index_skews=(0.8,), index_window_s=10.0
+    ),
     types=(2, 3),
     live=real_time.RealTime(window_s=1.0, learn_s=0.5, count_s=0.5, methods=("random", "selective")),
 )

@@ -31,17 +31,20 @@ Size = float | None
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """Sizes of basic windows that are tried, in seconds, and the skews."""
+    """Sizes of basic windows that are tried, in seconds, the skews, and the windows where there is an index."""
 
     scan_s: Sequence[float] = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
     index_s: Sequence[float] = (0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 50.0)
     skews: Sequence[float] = (0.6, 0.8, 1.0)
     index_skews: Sequence[float] = (0.6, 0.8)
+    index_window_s: float = INDEX_WINDOW_S
 
 
-def setting_of(kind: Kind, *, rate: float = 500.0, skew: float = 0.8) -> Setting:
+def setting_of(
+    kind: Kind, *, rate: float = 500.0, skew: float = 0.8, index_window_s: float | None = None
+) -> Setting:
     """Return the setting of a kind, with the windows that the paper has for it."""
-    window_s = 20.0 if kind.endswith("scan") else INDEX_WINDOW_S
+    window_s = 20.0 if kind.endswith("scan") else index_window_s or INDEX_WINDOW_S
     return Setting(kind=kind, rate=rate, skew=skew, window_s=window_s)
 
 
@@ -56,7 +59,7 @@ def figure_14(machine: Machine, lengths: Lengths, sizes: Sizes, out: Path | None
     for name, (kind, lengths_s, skews) in cases.items():
         found[name] = {}
         for skew in skews:
-            setting = setting_of(kind, skew=skew)
+            setting = setting_of(kind, skew=skew, index_window_s=sizes.index_window_s)
             tried: list[Size] = [*lengths_s, None]
             found[name][f"{skew:g}"] = {
                 b: steady(

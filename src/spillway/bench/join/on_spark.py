@@ -44,16 +44,18 @@ if TYPE_CHECKING:
 
 AT_LEAST = 4
 METHODS = ("random", "selective")
-_BEFORE_S = 3.0  # the query needs this long to start
+_BEFORE_S = 1.0  # both sides are set up by then, and begin together
+_LEAD_RATE = 500.0
 _GIVE_UP_S = 120.0
 _QUANTILES = (0.025, 0.1, 0.25, 0.5, 0.75, 0.975)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SparkPlan:
-    """Rates, windows, and how long is learned and counted."""
+    """How long rows come slowly while Spark warms up, how long is learned then with full windows, and counted."""
 
     rate: float = 10_000.0
+    lead_s: float = 15.0
     window_s: float = 20.0
     learn_s: float = 30.0
     count_s: float = 40.0
@@ -69,7 +71,14 @@ class SparkPlan:
 
 FULL = SparkPlan()
 QUICK = SparkPlan(
-    rate=8_000.0, window_s=6.0, learn_s=4.0, count_s=5.0, target_s=3.0, together=True, fast_start=True
+    rate=8_000.0,
+    lead_s=8.0,
+    window_s=5.0,
+    learn_s=3.0,
+    count_s=4.0,
+    target_s=3.0,
+    together=True,
+    fast_start=True,
 )
 
 
@@ -120,9 +129,10 @@ def play(spark: SparkSession, folder: Path, plan: SparkPlan, files: list[Path], 
     """Run the join in one way, and return what came out."""
     checkpoint = folder / uuid.uuid4().hex
     start = datetime.now(UTC) + timedelta(seconds=_BEFORE_S)
-    lasts_s = plan.window_s + plan.learn_s + plan.count_s
-    trace = Rates((plan.rate,), (lasts_s + 3.0 * plan.target_s,))
-    low, high = (int(1e6 * (start.timestamp() + at)) for at in (plan.window_s + plan.learn_s, lasts_s))
+    counts_s = plan.lead_s + plan.window_s + plan.learn_s
+    lasts_s = counts_s + plan.count_s
+    trace = Rates((_LEAD_RATE, plan.rate), (plan.lead_s, lasts_s - plan.lead_s + 3.0 * plan.target_s))
+    low, high = (int(1e6 * (start.timestamp() + at)) for at in (counts_s, lasts_s))
     seen: list[dict[str, Any]] = []
 
     def each(frame: DataFrame, _: int) -> None:
@@ -150,7 +160,7 @@ def play(spark: SparkSession, folder: Path, plan: SparkPlan, files: list[Path], 
         writer = pairs.writeStream.foreachBatch(each).option("checkpointLocation", str(checkpoint))
         running = writer.start()
         try:
-            _wait(running, start.timestamp() + lasts_s + 2.0 * plan.target_s)
+            _wait(running, start.timestamp() + lasts_s + 1.5 * plan.target_s)
         finally:
             running.stop()
         history = shed.history()

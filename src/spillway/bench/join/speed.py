@@ -19,8 +19,9 @@ path                what is timed
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -132,9 +133,13 @@ def kernel_speeds(timing: Timing, *, rate: float = 1_000.0, window_s: float = 10
     return found
 
 
-def _feed(stream: list[SetStream], setting: Setting, timing: Timing) -> Feed:
-    trace = Rates((setting.rate,), (max(setting.within_s) + timing.seconds,))
-    return Feed(*(each.table(trace, seed=side) for side, each in enumerate(stream)))
+def _feed(stream: Sequence[SetStream], setting: Setting, timing: Timing) -> Feed:
+    return _made(tuple(stream), setting.rate, max(setting.within_s) + timing.seconds)
+
+
+@lru_cache(maxsize=4)
+def _made(stream: tuple[SetStream, ...], rate: float, lasts_s: float) -> Feed:
+    return Feed(*(each.table(Rates((rate,), (lasts_s,)), seed=side) for side, each in enumerate(stream)))
 
 
 def _listed(table: pa.Table) -> pa.Table:

@@ -89,12 +89,14 @@ QUICK = Plan(
     utility_lengths=Lengths(learn_s=30.0, count_s=30.0),
     skews=(0.6, 1.0),
     windows_s=(10.0, 20.0),
-    sizes=Sizes(scan_s=(0.25, 1.0, 5.0), index_s=(1.0, 10.0), skews=(0.8,), index_skews=(0.8,)),
+    sizes=Sizes(
+        scan_s=(0.25, 1.0, 5.0), index_s=(0.5, 5.0), skews=(0.8,), index_skews=(0.8,), index_window_s=60.0
+    ),
     rates=(500.0,),
     worth_skews=(0.0, 2.0),
     types=(2, 5, 20),
     factors=(2.0, 8.0),
-    live=RealTime(window_s=10.0, learn_s=2.0, count_s=2.0, period_s=0.5, methods=("random", "selective")),
+    live=RealTime(window_s=10.0, learn_s=1.5, count_s=1.5, period_s=0.5, methods=("random", "selective")),
     news_salts=3,
 )
 
