@@ -125,3 +125,13 @@ def test_where_all_groups_are_new_in_every_batch_the_budget_holds():
         census = census.after([(200 + n, 250) for n in range(40)], arrived=10_000)
     assert census.fresh < 0.001, "they stay now"
     assert Census.from_dict(json.loads(json.dumps(census.to_dict()))) == census
+
+
+def test_groups_that_seldom_come_take_nothing_from_the_others():
+    """Of 1,000 groups a twentieth of a row is expected each: kept whole they cost 50 rows, not 1,000."""
+    counts = [20_000, 20_000, *[1] * 1_000]
+    census = Census.counted(41_000, range(1_002), counts)
+    found = ration(census, keep_ratio=0.1, rows=2_050, rule="equal", at_least=8)
+    chances = np.array(found.chances)
+    assert (chances[2:] == 1.0).all()
+    assert chances[:2] * 1_000 == pytest.approx([77.5, 77.5])

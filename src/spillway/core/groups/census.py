@@ -16,7 +16,8 @@ if the known groups have fewer rows than the other half. What is left is divided
     π_g = n_g / N_g        N_g = share_g N
 
 Rows are kept independently with chance π_g, so n_g is an expectation: with ``at_least`` = a rows expected a group is
-missed with probability e^-a. If the budget is below one row a known group, half of it is divided by rows and half by
+missed with probability e^-a. A group of which less than a row is expected costs as little, so those that are no more
+take nothing from the others. If the budget is below one row a known group, half of it is divided by rows and half by
 groups: by rows alone the many small groups would be missing, and by groups alone the large ones, with huge weights.
 
 **Accuracy.** Where the user has said how accurate a group's mean has to be, no group gets more rows than that takes
@@ -49,7 +50,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from spillway.core.groups.rates import Rule, allocate
+from spillway.core.groups.rates import Rule, met, real_shares
 from spillway.core.groups.scalar import Accuracy
 from spillway.core.groups.spread import SpreadConfig
 from spillway.core.groups.strata import Floats, Ints
@@ -59,6 +60,7 @@ MOST_GROUPS = 4_096
 _MEMORY = 0.7
 _LEAST_COUNT = 0.5  # of a row: below it a group is forgotten
 _HALF, _MOST_FOR_THE_REST = 0.5, 0.9
+_LEAST_ROWS = 1e-6  # of a group in a window: none are expected, but it is known
 _LEAST_KNOWN = 0.1  # of the rows, that known groups are taken to have: they may come back
 
 
@@ -194,10 +196,21 @@ def rest_chance(budget: float, unknown_rows: float, known_rows: float) -> float:
     return min(1.0, spent / unknown_rows)
 
 
-def rows_enough(accuracy: Accuracy, variation: Floats, sizes: Ints, at_least: int) -> Floats:
+def rows_enough(accuracy: Accuracy, variation: Floats, sizes: Floats | Ints, at_least: int) -> Floats:
     """Return the rows of each group that its mean needs to be so accurate, and no fewer than the least."""
     n0 = (z_quantile(accuracy.confidence) * variation / accuracy.error) ** 2
     return np.maximum(n0 / (1.0 + n0 / sizes), at_least)
+
+
+def _divided(N: Floats, budget: float, rule: Rule, variation: Floats | None, at_least: int) -> Floats:
+    """Return the expected rows of each group; parts of rows count, of groups that seldom come as well."""
+    one, least = np.minimum(N, 1.0), np.minimum(N, float(at_least))
+    if budget < one.sum():
+        halves: Floats = budget / 2.0 * (N / N.sum() + one / one.sum())
+        return np.minimum(N, halves)
+    if budget <= least.sum():
+        return met(lambda theta: np.minimum(N, theta), budget, high=float(at_least))[0]
+    return real_shares(rule, N, variation, least, budget, np.arange(len(N)))
 
 
 def ration(
@@ -219,15 +232,8 @@ def ration(
     rest = rest_chance(budget, unknown_rows, known_rows)
     budget -= rest * unknown_rows
     among = census.shares / census.shares.sum()
-    sizes = np.maximum(1, np.round(among * max(known_rows, _LEAST_KNOWN * rows))).astype(np.int64)
-    if budget < len(sizes):
-        half = max(budget, 0.0) / 2.0
-        chances = np.minimum(1.0, half / float(sizes.sum()) + half / len(sizes) / sizes)
-    else:
-        found = allocate(
-            sizes, int(budget + 1e-6), rule=rule, variation=census.variation, at_least=at_least, exceed=False
-        )
-        chances = np.minimum(1.0, found.rows / sizes)
+    sizes = np.maximum(among * max(known_rows, _LEAST_KNOWN * rows), _LEAST_ROWS)
+    chances = np.minimum(1.0, _divided(sizes, max(budget, 0.0), rule, census.variation, at_least) / sizes)
     if accuracy is not None and (variation := census.variation) is not None:
         chances = np.minimum(chances, rows_enough(accuracy, variation, sizes, at_least) / sizes)
     return Ration(census.keys, tuple(chances.tolist()), rest)

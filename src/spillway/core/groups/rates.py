@@ -106,7 +106,7 @@ def allocate(
             return _some(groups, budget, order)
         at_least = int(np.searchsorted(_needed(sizes, at_least), budget, side="right"))
         least = np.minimum(sizes, at_least)
-    shares = _shares(rule, sizes, variation, least, budget, order)
+    shares = real_shares(rule, sizes.astype(np.float64), variation, least.astype(np.float64), budget, order)
     whole = _whole(shares, least, sizes, budget, order)
     kept = int(np.count_nonzero(whole == sizes))
     reason = (
@@ -150,18 +150,17 @@ def _some(groups: int, budget: int, order: Ints) -> Allocation:
     return Allocation(rows, budget, reason, chance=budget / groups)
 
 
-def _shares(
-    rule: str, sizes: Ints, variation: Floats | None, least: Ints, budget: int, order: Ints
+def real_shares(
+    rule: Rule, N: Floats, variation: Floats | None, a: Floats, budget: float, order: Ints
 ) -> Floats:
     """Return each group's rows as real numbers, the budget met up to rounding."""
-    N, a = sizes.astype(np.float64), least.astype(np.float64)
     if rule == "variance" and variation is not None and np.any(variation):
         return _by_variance(N, a, np.asarray(variation, dtype=np.float64), budget, order)
     scale = N if rule == "proportional" else np.ones_like(N)
-    return met(lambda theta: np.clip(theta * scale, a, N), budget, high=float(N.max()))[0]
+    return met(lambda theta: np.clip(theta * scale, a, N), budget, high=float((N / scale).max()))[0]
 
 
-def _by_variance(N: Floats, a: Floats, c: Floats, n: int, order: Ints) -> Floats:
+def _by_variance(N: Floats, a: Floats, c: Floats, n: float, order: Ints) -> Floats:
     """Return the optimum of the variance rule."""
     ideal = c ** (2.0 / 3.0)
 
@@ -180,7 +179,7 @@ def _by_variance(N: Floats, a: Floats, c: Floats, n: int, order: Ints) -> Floats
     return _grown(varying, np.ones_like(N), N, n)
 
 
-def _grown(shares: Floats, base: Floats, most: Floats, n: int) -> Floats:
+def _grown(shares: Floats, base: Floats, most: Floats, n: float) -> Floats:
     """Use up the budget: raise groups in proportion to a base, none beyond its most."""
     base = np.maximum(base, 1e-9 * base.max())
     return met(lambda theta: np.clip(base * theta, shares, most), n, high=float((most / base).max()))[0]
