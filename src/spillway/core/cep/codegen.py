@@ -78,7 +78,7 @@ class Program(Text):
         """Write what is done for one row."""
         self.line("now, kind, seq = times[e], kinds[e], base + e")
         self.line("limit = now - within")
-        self.line("work, before = 1, ow")
+        self.line("work, before = 1 if step == 0 else 0, ow")
         for name, kind in self.plan.attributes:
             array = "F" if kind == "float" else "I"
             self.line(f"a_{self.layout.attributes[name]}_{kind} = {array}[{self.layout.attributes[name]}, e]")
@@ -199,6 +199,6 @@ class Program(Text):
         self.line("cursor[HEAD] = head")
         self.line("if fail >= 0:")
         with self.block():
-            self.line("spent[e] += work")
+            self.line("spent[e] += work - 1")
             self.line("found[e] += ow - before")
             self.line("break")

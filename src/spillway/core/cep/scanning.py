@@ -54,13 +54,16 @@ class Scan(Making):
 
     def run(self, consumes: bool) -> None:
         """Write what is done with one run."""
+        store, policy = self.store, self.plan.query.policy
         if consumes:
-            self.line("taken = " + ("True" if self.plan.query.policy == "strict" else "False"))
+            self.line(f"taken = {policy == 'strict'}")
         if self.plan.tracked:
-            self.line(f"counts[TESTED, i{self.store}[3, p], {self.slice_of(f'i{self.store}[0, p]')}] += 1")
+            self.line(f"tested, age = i{store}[3, p], {self.slice_of(f'i{store}[0, p]')}")
         for number, step in enumerate(self.steps):
             self.step = step
             self._locals = {}
+            if number:
+                self.line(f"p = b{store}[b, START] + i")  # the bucket may have moved
             self.line("ok = " + self._tests(step, consumes))
             self.walks(step.tests, "ok")
             self.line("if ok:")
@@ -74,21 +77,24 @@ class Scan(Making):
                         self.line(f"done |= {1 << number}")
                 else:
                     self.make("break")
+        if self.plan.tracked:
+            self.line("counts[TESTED, tested, age] += 1")
         if consumes:
-            self.line("if fail >= 0:")
-            with self.block():
-                self.line("break")
             self.line("done = 0")
             self.line("if not taken:")
             with self.block():
-                self.line("if j < i:")
-                with self.block():
-                    self.line(f"t = b{self.store}[b, START] + j")
-                    shape = self.layout.shape(self.store)
-                    for array, columns in (("i", shape.ints), ("f", shape.floats)):
-                        for column in range(columns):
-                            self.line(f"{array}{self.store}[{column}, t] = {array}{self.store}[{column}, p]")
-                self.line("j += 1")
+                self.stay()
+
+    def stay(self) -> None:
+        """Write that a run that has not taken the row closes up to those before it."""
+        self.line("if j < i:")
+        with self.block():
+            self.line(f"t = b{self.store}[b, START] + j")
+            shape = self.layout.shape(self.store)
+            for array, columns in (("i", shape.ints), ("f", shape.floats)):
+                for column in range(columns):
+                    self.line(f"{array}{self.store}[{column}, t] = {array}{self.store}[{column}, p]")
+        self.line("j += 1")
 
     def begin(self) -> None:
         """Write how a run begins."""

@@ -1,0 +1,118 @@
+"""What shedding uses: classes, counters, dropping, refusing, the record, and what timed out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spillway.core.cep import PatternConfig
+from spillway.core.cep.shedding.tree import Tree
+from spillway.errors import SpillwayError
+from tests.core.cep.engine.streams import Q1, ds1, patterns, typed
+
+TABLE = ds1(3_000)
+SUM = Tree.of([(4, 10.5), 0, 1])  # of a.V+b.V, the fifth feature of the second state
+
+
+def tracked(**options: object) -> PatternConfig:
+    given = {"tracked": True, "classes": 2, "slices": 4} | options
+    return PatternConfig(Q1.format(1), TABLE.schema, time="ts", type="type", **given)  # type: ignore[arg-type]
+
+
+def test_features_and_classes() -> None:
+    finder = tracked().build()
+    assert finder.feature_names(0) == ("a.ID", "a.V")
+    assert finder.feature_names(1) == ("a.ID", "a.V", "b.ID", "b.V", "a.V+b.V")
+    assert list(finder.attributes(TABLE.slice(0, 2))) == ["ID", "V"]
+    finder.classify([None, SUM, None])
+    finder.record()
+    found = finder.process(TABLE)
+    record, features = finder.recorded()
+    second = (record["state"] == 1) & (record["first_us"] > 2_000)
+    expected = np.bincount((features[second, 4] > 10.5).astype(int), minlength=2)
+    assert finder.alive()[1].sum(axis=1).tolist() == expected.tolist()
+    assert (features[second, 4] == features[second, 1] + features[second, 3]).all()
+    completed, own, tested = finder.counted()
+    assert completed[0].sum() == completed[1, 0].sum() == found.num_rows
+    assert completed[1, 1].sum() == 0, "no c is larger than 10"
+    assert tested[0].sum() == own.sum() > own[0].sum()
+    assert finder.counted().completed.sum() == 0, "counted once"
+    weighted = tracked().build()
+    weighted.process(TABLE)
+    assert weighted.counted(omega=[1, 3, 1]).own[1].sum() == 3 * own[1].sum()
+
+
+def test_a_class_without_matches_can_be_dropped_and_refused() -> None:
+    whole = tracked().build().process(TABLE)
+    share = np.zeros((3, 2, 4))
+    share[1, 1] = 1.0
+    finder = tracked().build()
+    finder.classify([None, SUM, None])
+    parts, gone = [], 0
+    for low in range(0, 3_000, 200):
+        parts += finder.process(TABLE.slice(low, 200)).to_pylist()
+        gone += finder.shed(share)[1]
+        assert finder.alive()[1, 1].sum() == 0
+        finder = tracked().build(finder.snapshot())
+    assert parts == whole.to_pylist()
+    refusing = tracked().build()
+    refusing.classify([None, SUM, None])
+    refusing.refuse(share)
+    assert refusing.process(TABLE).equals(whole)
+    assert refusing.refused[1] > gone > 0
+    assert refusing.refused[0] == 0
+
+
+def test_shares_are_kept_and_witnesses_spared() -> None:
+    finder = tracked().build()
+    finder.process(TABLE)
+    before = finder.alive().sum(axis=(1, 2))
+    gone = finder.shed(0.5, salt=1)
+    assert (finder.alive().sum(axis=(1, 2)) == before - gone).all()
+    assert abs(gone[1] / before[1] - 0.5) < 0.05
+    left = finder.alive().sum(axis=(1, 2))
+    finder.shed(1.0, spare=0.25)
+    spared = finder.alive().sum(axis=(1, 2))
+    assert abs(spared[1] / left[1] - 0.25) < 0.05
+    assert finder.shed(1.0, salt=9, spare=0.25).sum() == 0, "always the same ones"
+    assert finder.shed(1.0).sum() == spared.sum()
+    assert finder.size.runs == 0
+
+
+def test_a_run_in_two_indexes_is_one_run() -> None:
+    table = typed("AABBC")
+    finder = patterns("PATTERN SEQ(A+ a[], B b, C c) WITHIN 9 s", table, tracked=True)
+    finder.process(table.slice(0, 2))
+    assert finder.size.runs == 6
+    assert finder.alive()[0].sum() == 3
+    assert finder.shed(1.0).tolist() == [3, 0, 0]
+    assert finder.size.runs == 0
+
+
+def test_paths_beyond_the_room_are_not_counted() -> None:
+    """A sequence has a path for each of its lengths; the engine goes on when there is no room for more."""
+    count = 4_500
+    table = typed("A" + "B" * count + "C")
+    query = f"PATTERN SEQ(A a, B{{{count},}} b[], C c) WITHIN 9999 s UNDER skip_till_next_match"
+    finder = patterns(query, table, tracked=True)
+    assert finder.process(table).num_rows == 1
+    assert 0 < finder.counted().own.sum() < count
+
+
+def test_wrong_trees_and_shares_are_told() -> None:
+    finder = tracked().build()
+    with pytest.raises(SpillwayError, match="one for each of the 3 states"):
+        finder.classify([SUM])
+    with pytest.raises(SpillwayError, match="features below 2"):
+        finder.classify([SUM, None, None])
+    with pytest.raises(SpillwayError, match="numbers from 0 to 1"):
+        finder.shed(1.5)
+
+
+def test_what_came_to_nothing() -> None:
+    table = typed("AABBD........")
+    finder = patterns("PATTERN SEQ(A a, B+ b[], C c) WITHIN 4 s", table, timeouts=True)
+    finder.process(table)
+    expected = [{"a": a, "b": b, "c": None} for b in ([2, 3], [3]) for a in (0, 1)]
+    assert finder.timed_out().to_pylist() == expected
+    assert finder.timed_out().num_rows == 0
