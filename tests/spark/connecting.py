@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from spillway import Spillway, sliding
+from spillway import Spillway, equality, sliding
 from spillway.core import control
 from tests.spark.orders import PATIENCE_S, play
 from tests.spark.window_rows import PER_BATCH, ROWS, live, write
@@ -28,6 +28,7 @@ def main(checkpoint: Path) -> None:
         SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
     )
     report = {**rows(session, checkpoint), "windows": whole_windows(session, checkpoint.parent)}
+    report["join"] = join(session, checkpoint.parent)
     print(json.dumps(report))  # noqa: T201  the parent reads it
     session.stop()
 
@@ -51,6 +52,27 @@ def rows(session: SparkSession, checkpoint: Path) -> dict[str, Any]:
             "arrived": history["arrived_rows"].to_pylist(),
             "kept": history["kept_rows"].to_pylist(),
             "delays": history["worst_delay_s"].to_pylist(),
+            "problems": list(shed.status().problems),
+        }
+
+
+def join(session: SparkSession, folder: Path) -> dict[str, Any]:
+    """Join orders with themselves, by what tells them apart."""
+    checkpoint = folder / "join checkpoint"
+    with Spillway("connect join", "1 hour", checkpoint, arrival="timestamp") as shed:
+        sides = [play(session, 400, 200).withWatermark("timestamp", "0 seconds") for _ in range(2)]
+        pairs = shed.join(*sides, on=equality("id"), within="1 ms", time="timestamp")
+        query = (
+            pairs.select("id_left", "id_right", "score")
+            .writeStream.format("parquet")
+            .option("path", str(folder / "pairs"))
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(PATIENCE_S)
+        return {
+            "pairs": shed.history()["pairs"].to_pylist(),
             "problems": list(shed.status().problems),
         }
 

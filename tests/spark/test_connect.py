@@ -50,6 +50,11 @@ def test_queries_on_spark_connect_keep_the_same_rows_and_windows(tmp_path: Path)
     out = pq.read_table(tmp_path / "out")
     assert out.sort_by("id").to_pylist() == mine.sort_by("id").to_pylist()
 
+    assert report["join"]["problems"] == []
+    assert sum(report["join"]["pairs"]) == 400
+    joined = pq.read_table(tmp_path / "pairs").to_pylist()
+    assert sorted((row["id_left"], row["id_right"]) for row in joined) == [(n, n) for n in range(400)]
+
     assert report["windows"]["problems"] == []
     assert report["windows"]["dropped"] > 0
     totals = pq.read_table(tmp_path / "totals").to_pylist()
