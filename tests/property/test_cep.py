@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spillway.core.cep import chains, output, store, tracking
 from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.plan import IndexBy
 from spillway.core.cep.syntax import Query
@@ -19,6 +23,16 @@ from tests.core.cep.strategies import SCHEMA, Row, queries, streams, table
 def found(parts: list[pa.Table]) -> list[Match]:
     rows = [tuple(row.values()) for part in parts for row in part.to_pylist()]
     return [tuple(tuple(v) if isinstance(v, list) else v for v in row) for row in rows]
+
+
+@contextmanager
+def tight(yes: bool) -> Iterator[None]:
+    """Let all buffers begin so small that the program has to ask for room all the time."""
+    small = [(store, "_LEAST", 8), (chains, "_LEAST", 1), (output, "_FIRST", 1), (tracking, "_ROOM", 1)]
+    with ExitStack() as stack:
+        for module, name, value in small if yes else []:
+            stack.enter_context(mock.patch.object(module, name, value))
+        yield
 
 
 def config(query: Query, index: IndexBy = "all", **options: Any) -> PatternConfig:
@@ -121,3 +135,25 @@ def test_what_times_out_is_no_match_and_cannot_go_on(query: Query, rows: list[Ro
         flat = [n for part in run if part is not None for n in (part if isinstance(part, tuple) else (part,))]
         assert flat == sorted(set(flat))
         assert run[0] is not None
+
+
+@given(queries(), streams(max_rows=12), st.booleans())
+def test_a_program_that_asks_for_room_does_the_same(query: Query, rows: list[Row], tracked: bool) -> None:
+    """Matches and their order, work, counters and record do not depend on how often it had to stop."""
+    seen = []
+    for yes in (False, True):
+        with tight(yes):
+            patterns = config(query, tracked=tracked).build()
+            if tracked:
+                patterns.record()
+            result = [found([patterns.process(table(rows))]), patterns.work.per_row.tolist()]
+            result += [found([patterns.flush()]), patterns.size.runs]
+            if tracked:
+                record, features = patterns.recorded()
+                result += [column.tolist() for column in record.values()]
+                result += [
+                    np.nan_to_num(features, nan=-9.0).tolist(),
+                    [c.tolist() for c in patterns.counted()],
+                ]
+            seen.append(result)
+    assert seen[0] == seen[1]
