@@ -91,9 +91,10 @@ def rows_of(
     """Read the rows of one side. ``encode`` gives codes to strings; the table begins at row ``first_number``."""
     times, timed = times_of(table, time)
     values = table[column].combine_chunks()
-    usable = np.nonzero(timed & np.asarray(values.is_valid()))[0]
+    usable = np.nonzero(timed & _valid(values))[0]
     order = usable[np.argsort(times[usable], kind="stable")]
-    values = values.take(pa.array(order))
+    if len(order) < len(values) or (order[1:] < order[:-1]).any():
+        values = values.take(pa.array(order))
     has_weights = weighted and shape.weighted
     starts, items, weights = tidy(*_flat(values, shape, has_weights, encode), has_weights)
     if weighted and not has_weights:
@@ -109,26 +110,34 @@ def times_of(table: pa.Table, name: str) -> tuple[Ints, npt.NDArray[np.bool_]]:
     if name not in table.column_names:
         raise unknown("time", name, table.column_names)
     column, kind = table[name].combine_chunks(), table.schema.field(name).type
-    valid = np.asarray(column.is_valid())
+    valid = _valid(column)
     if pa.types.is_timestamp(kind):
-        raw = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+        raw = _filled(column.cast(pa.int64()), 0)
         if kind.unit == "ns":
             return raw // 1000, valid
         return _scaled(raw, {"s": MICROSECONDS, "ms": 1000, "us": 1}[kind.unit], name), valid
     if pa.types.is_integer(kind):
-        raw = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+        raw = _filled(column.cast(pa.int64()), 0)
         return _scaled(raw, MICROSECONDS, name), valid
     if not pa.types.is_floating(kind):
         raise SpillwayError(
             f"time = {name!r} has type {kind}: expected a timestamp or a number of seconds.",
             hint="cast the column to a timestamp",
         )
-    seconds = pc.fill_null(column.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
+    seconds = _filled(column.cast(pa.float64()), 0.0)
     if not np.isfinite(seconds).all() or np.abs(seconds).max(initial=0.0) > 2**62 / MICROSECONDS:
         raise SpillwayError(
             f"time = {name!r} holds a value that is not finite or too large.", hint="filter such rows out"
         )
     return np.rint(seconds * MICROSECONDS).astype(np.int64), valid
+
+
+def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(array.is_valid()) if array.null_count else np.ones(len(array), np.bool_)
+
+
+def _filled(array: pa.Array, value: float) -> Any:
+    return (pc.fill_null(array, value) if array.null_count else array).to_numpy(zero_copy_only=False)
 
 
 def _scaled(raw: Any, factor: int, name: str) -> Ints:
@@ -147,17 +156,17 @@ def _flat(
     if pa.types.is_fixed_size_list(values.type):
         starts = np.arange(rows + 1) * values.type.list_size
     else:
-        offsets = values.offsets.to_numpy().astype(np.int64)
-        starts = offsets - offsets[0] if rows else np.zeros(1, np.int64)
+        offsets = values.offsets.to_numpy().astype(np.int64) if rows else np.zeros(1, np.int64)
+        starts = offsets - offsets[0]
     numbers = None
     if pa.types.is_map(values.type):
-        inner, numbers = values.keys, values.items
+        inner, numbers = (part.slice(offsets[0], starts[-1]) for part in (values.keys, values.items))
     else:
         inner = values.flatten()
         if shape.weighted:
             inner, numbers = inner.flatten()
-    present = np.asarray(inner.is_valid())
-    if not present.all():
+    if inner.null_count:
+        present = np.asarray(inner.is_valid())
         kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(present)])
         starts, inner = kept[starts], inner.filter(pa.array(present))
         numbers = None if numbers is None else numbers.filter(pa.array(present))
@@ -178,7 +187,7 @@ def _items(inner: pa.Array, shape: Shape, encode: Callable[[pa.Array], Ints]) ->
 
 
 def _weights(numbers: pa.Array) -> Floats:
-    weights = pc.fill_null(numbers.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
+    weights = _filled(numbers.cast(pa.float64()), 0.0)
     if not np.isfinite(weights).all():
         raise SpillwayError("a weight is not finite.", hint="filter such rows out")
     return np.asarray(weights, dtype=np.float64)
