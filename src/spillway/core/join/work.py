@@ -10,10 +10,10 @@ with single values:
 step       weight  what it is
 =========  ======  ==============================================================
 row        10      processing a row, whether or not it is compared
-item       3       listing one of its items, and taking it out when the row leaves
+item       2       listing one of its items, and taking it out when the row leaves
 lookup     5       finding a list of the opposite window
 posting    1       reading one row from a list
-match      4       adding a pair to the output
+match      6       adding a pair to the output
 =========  ======  ==============================================================
 
 Rows and items have to be paid for before anything is compared: a budget below that finds nothing. How many units a
@@ -30,9 +30,9 @@ from spillway.core.join.matches import Matches
 from spillway.core.join.store import Store
 from spillway.core.join.values import Rows
 
-ROW, ITEM, LOOKUP, MATCH = 10, 3, 5, 4
+ROW, ITEM, LOOKUP, MATCH = 10, 2, 5, 6
 _LEAST = 1e-9
-_MEMORY = 0.8
+_MEMORY = 0.95  # rows that meet a whole window are few
 
 
 @dataclass
