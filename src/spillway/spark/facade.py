@@ -318,6 +318,64 @@ class Spillway:
         control_row = ControlRow(str(self._folder.root), self._checkpoint_text, stage)
         return plan.build(control_row, grid, self._observe(stage), enforce=self.mode == "enforce")
 
+    def match(
+        self,
+        df: DataFrame,
+        query: str,
+        time: str,
+        type: str,
+        columns: Sequence[str] | None = None,
+        order: str | None = None,
+        times: tuple[str, str] = ("first_time", "last_time"),
+        index: str = "all",
+        shards: int | None = None,
+    ) -> DataFrame:
+        """Find a pattern in a stream: ``"PATTERN SEQ(A a, B+ b[], C c) WHERE [id] WITHIN 8 ms"``.
+
+        Returns a row for each match: for each variable of the pattern a struct with the columns of its row, or an
+        array of structs where it is repeated, and the match's first and last time. Mistakes in the query are told
+        with their line and column.
+
+        ======== ==========================================================================================
+        option   meaning
+        ======== ==========================================================================================
+        time     the timestamp column with the watermark. A match comes out when the watermark has passed its last
+                 row, or its whole window if the pattern ends with a negated element
+        type     the column with the type of a row, as the pattern names it: strings or whole numbers
+        columns  the columns to tell of each row of a match; by default all. Fewer make a smaller state
+        order    a column of whole numbers by which rows of the same time are ordered; by default a hash of the row
+        times    the names of the columns with the match's first and last time
+        index    which equalities find partial matches: "all", also computed ones, "attributes" or "none"
+        shards   how many tasks share the work; by default as many as can run at once, or one if no attribute is
+                 equal in all rows of a match. For good: state depends on it
+        ======== ==========================================================================================
+        """
+        from spillway.spark.join_grid import lasting_grid  # noqa: PLC0415
+        from spillway.spark.match import MatchPlan  # noqa: PLC0415  loads the compiler
+
+        self._require_open()
+        plan = MatchPlan.check(
+            df,
+            query,
+            time=time,
+            type=type,
+            columns=columns,
+            order=order,
+            times=times,
+            index=index,
+            shards=shards,
+            arrival=self._arrival,
+            salt=self._loop.published.seed,
+        )
+        spark = df.sparkSession
+        self._listen(spark)
+        if plan.warning is not None:
+            self._loop.note(plan.warning)
+        stage = self._loop.add_stage(works=True)
+        grid = lasting_grid(spark, self._folder, stage, plan.shards, hashed=True)
+        control_row = ControlRow(str(self._folder.root), self._checkpoint_text, stage)
+        return plan.build(control_row, grid, self._observe(stage), enforce=self.mode == "enforce")
+
     def wait_for_batch(self, batch: int, limit_s: float = 60.0) -> bool:
         """Wait until a batch has finished and been taken in; return whether it was, within the limit."""
         return self._loop.wait_for(batch, limit_s)

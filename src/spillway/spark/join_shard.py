@@ -157,7 +157,6 @@ class ShardLogic:
         *,
         watermark_us: int,
         budget: float | None,
-        counted: tuple[bool, bool],
     ) -> tuple[pa.Table, Counts]:
         """Join what has arrived."""
         return self.step(
@@ -166,7 +165,7 @@ class ShardLogic:
             (arrived.latest_us[0], arrived.latest_us[1]),
             watermark_us=watermark_us,
             budget=budget,
-            counted=counted,
+            counted=arrived.counted,
         )
 
     def wakes_ms(self, live: Live) -> int | None:

@@ -87,7 +87,6 @@ class Logic(Protocol):
         *,
         watermark_us: int,
         budget: float | None,
-        counted: tuple[bool, bool],
     ) -> tuple[pa.Table, Counts]:
         """Take in the rows of a batch, and return the results by row number with what was done."""
 
@@ -124,7 +123,7 @@ class ShardTask:
         live = REMEMBERED.take(place, state.get) if state.exists else logic.begin(None)
         if live is None:
             live = logic.begin(state.get)
-        arrived = Arrived.of(frames)
+        arrived = Arrived.of(frames, self.grid.counts(shard))
         budget, note = self._budget()
         watermark_ms = state.getCurrentWatermarkMs()
         results, counts = logic.advance(
@@ -132,7 +131,6 @@ class ShardTask:
             arrived,
             watermark_us=watermark_ms * 1000 if watermark_ms > 0 else LONG_AGO,
             budget=budget if self.enforce else None,
-            counted=self.grid.counts(shard),
         )
         gathering = time.perf_counter()
         packed = [to_bytes(table) for table in logic.tables(live, results)]
@@ -213,17 +211,18 @@ def _fingerprint(state: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class Arrived:
-    """What the packing tasks have sent to a shard."""
+    """What the packing tasks have sent to a shard; ``counted`` are the sides whose rows are counted there."""
 
-    def __init__(self) -> None:
+    def __init__(self, counted: tuple[bool, bool] = (True, True)) -> None:
+        self.counted = counted
         self.packed: tuple[list[bytes], list[bytes]] = ([], [])
         self.latest_us = [LONG_AGO, LONG_AGO]
         self.counts: dict[str, Any] = {}
 
     @classmethod
-    def of(cls, frames: Iterable[pd.DataFrame]) -> Arrived:
+    def of(cls, frames: Iterable[pd.DataFrame], counted: tuple[bool, bool] = (True, True)) -> Arrived:
         """Read all of it."""
-        found = cls()
+        found = cls(counted)
         for frame in frames:
             for row in frame.to_dict("records"):
                 found._add(row)

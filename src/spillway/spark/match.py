@@ -1,0 +1,166 @@
+"""Patterns on Spark: one stream of rows in, one stream of matches out.
+
+The plan that is added::
+
+    rows -> part, hash -> Pack -> groupBy(key) -> ShardTask -> observe -> Unpack -> the user's plan
+
+match_columns.py says what is read and which rows belong together, match_shard.py what a shard does and keeps,
+join_pack.py how rows get there and matches back, shard_task.py how Spark calls a shard. The budget of a batch is part
+of its decision (decide.py): the shard that comes first writes it down, all others and every replay read the same.
+
+**Shards.** The conditions of a query often say that all rows of a match have something in common: ``a.id = b.id``.
+Then rows with the same value go to the same shard (``spillway.core.cep.language.correlation``), and no match is torn
+apart. A query without such a key has a single shard, and the whole stream goes through one task.
+
+A row that can be in no match (no time, a type that the pattern does not name, no key) is set aside before it is
+shuffled, and counted. Under the policy ``strict`` every row counts, since it may stand between two others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.streaming.state import GroupStateTimeout
+
+from spillway.core.cep import PatternConfig
+from spillway.core.cep.language import Correlation, correlation, parse
+from spillway.errors import invalid
+from spillway.spark.columns import resolve
+from spillway.spark.join_columns import WATERMARK, quoted, row_hash
+from spillway.spark.join_grid import Grid, check_shards
+from spillway.spark.join_pack import ORDER, PACKED, PART, Pack, Unpack
+from spillway.spark.match_columns import (
+    arrow_schema,
+    chosen_columns,
+    delay_of,
+    key_hash,
+    output_schema,
+    require_events,
+    require_names,
+    require_order,
+    require_type,
+    usable,
+)
+from spillway.spark.match_shard import STATE, MatchLogic, warm_up
+from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
+from spillway.spark.shard_task import RESULT, ShardTask, metrics
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MARK = f"{PREFIX}event"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchPlan:
+    """What ``Spillway.match`` was asked for, checked against a DataFrame."""
+
+    df: DataFrame
+    logic: MatchLogic
+    key: Correlation | None
+    arrival: str | None
+    shards: int | None
+
+    @classmethod
+    def check(
+        cls,
+        df: DataFrame,
+        query: str,
+        *,
+        time: str,
+        type: str,
+        columns: Sequence[str] | None,
+        order: str | None,
+        times: tuple[str, str],
+        index: str,
+        shards: int | None,
+        arrival: str | None,
+        salt: int,
+    ) -> MatchPlan:
+        """Refuse what cannot work, at the call."""
+        require_events(df)
+        tree = parse(query)
+        delay_us = delay_of(df, time)
+        require_type(df, type)
+        require_order(df, order)
+        check_shards(shards)
+        schema = arrow_schema(df)
+        config = PatternConfig(tree, schema, time=time, type=type, index=index, late="drop")  # type: ignore[arg-type]
+        key = correlation(tree, schema)
+        if key is None and shards not in (None, 1):
+            raise invalid(
+                "shards",
+                shards,
+                "1 or None, for no attribute is equal in all rows of a match",
+                hint="add a condition such as [id], if that is meant",
+            )
+        if arrival is not None:
+            resolve(df, "arrival", arrival, (T.TimestampType, T.TimestampNTZType), "timestamp")
+        logic = MatchLogic(
+            config=config,
+            columns=chosen_columns(df, columns),
+            times=require_names(tree, times),
+            delay_us=delay_us,
+            order=order,
+            salt=salt,
+        )
+        return cls(df=df, logic=logic, key=key, arrival=arrival, shards=1 if key is None else shards)
+
+    @property
+    def warning(self) -> str | None:
+        """What the user should know."""
+        if self.key is not None:
+            return None
+        why = (
+            "under STRICT every row counts"
+            if self.logic.config.tree.policy == "strict"
+            else "no attribute is equal in all rows of a match"
+        )
+        return f"the whole stream is matched in one task: {why}"
+
+    def build(self, control: ControlRow, grid: Grid, observation: str, *, enforce: bool) -> DataFrame:
+        """Return the DataFrame of matches."""
+        check_executors(control_frame(self.df.sparkSession, control))
+        warm_up(self.logic.config)  # so that this machine's tasks need not compile
+        # Spark tells an operator its watermark if the input has a column with one; null is never late.
+        marked = F.lit(None).cast("timestamp").alias(_MARK, metadata={WATERMARK: 0})
+        matched = (
+            self._packed(grid)
+            .select("*", marked)
+            .groupBy("key")
+            .applyInPandasWithState(
+                ShardTask(self.logic, grid, control, enforce),
+                outputStructType=RESULT,
+                stateStructType=STATE,
+                outputMode="append",
+                timeoutConf=GroupStateTimeout.EventTimeTimeout,
+            )
+        )
+        config = self.logic.config
+        schema = output_schema(self.df, config.tree, self.logic.columns, config.time, self.logic.times)
+        return matched.observe(observation, *metrics()).select("results").mapInArrow(Unpack(), schema)
+
+    def _packed(self, grid: Grid) -> DataFrame:
+        config = self.logic.config
+        part = (
+            F.lit(0)
+            if self.key is None
+            else F.pmod(key_hash(self.df, self.key, config.type), F.lit(len(grid.keys)))
+        )
+        fits = usable(config.tree, self.key, self.df, config.time, config.type)
+        needed = [quoted(name) for name in self.df.columns if name in self._needed()]
+        marked = self.df.select(
+            *needed, F.when(fits, part.cast("int")).alias(PART), row_hash(self.df).alias(ORDER)
+        )
+        return marked.mapInArrow(Pack(0, grid.targets(0), grid.keys, config.time, self.arrival), PACKED)
+
+    def _needed(self) -> set[str]:
+        """Return the columns that go to the shards."""
+        config = self.logic.config
+        named = {name for name, _ in config.build().plan.attributes}
+        found = {*self.logic.columns, config.time, config.type, *named}
+        return found | {name for name in (self.logic.order, self.arrival) if name is not None}

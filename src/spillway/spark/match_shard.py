@@ -1,0 +1,249 @@
+"""One shard of a pattern on Spark: what it does with the rows of a batch, and what it keeps.
+
+**Time.** Rows are matched up to the time U before which nothing can come any more, and later ones wait in the state:
+
+    U = max(latest time seen in the stream - the watermark's delay, Spark's watermark)
+
+Rows earlier than U are matched, rows from U on wait, and rows earlier than the U of the batch before are late: they
+are left out and counted. The latest time is that of all rows, not only of the shard's, so all shards have the same U.
+
+**Order.** Rows that wait and rows that have come are put in the order of time, those of the same time in the order of
+a column that was named, and last in that of a hash of the row. Since nothing before U can come any more, that order
+is one of the whole stream. It does not depend on how the stream was cut into batches, nor do the matches.
+
+**Negation at the end.** A match that a row could still forbid is held until U has passed the end of its window.
+
+**State.** The engine's own (runs, held matches), the columns of the rows that may still be in a match, as Arrow, and
+the rows that wait. All are bounded: by the window, by the delay of the watermark, and the runs by ``most_runs``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spillway.core.cep.config import PatternConfig
+from spillway.core.cep.operator import Patterns
+from spillway.core.chance import mix
+from spillway.core.join.values import times_of
+from spillway.errors import SpillwayError
+from spillway.spark.join_pack import LONG_AGO, ORDER, from_bytes, to_bytes
+from spillway.spark.shard_task import Arrived, Counts
+
+VERSION = 1
+STATE = (
+    "version int, latest_us bigint, until_us bigint, engine binary, engine_bytes bigint, rows binary, first bigint, "
+    "waiting binary"
+)
+_CODEC = "zstd"
+_ROWS_AT_ONCE = 200_000  # of matches that are put together
+
+
+@dataclass
+class Live:
+    """A shard between two batches: the engine, how far time has come, rows by their number, and rows that wait."""
+
+    patterns: Patterns
+    latest_us: int = LONG_AGO
+    until_us: int = LONG_AGO
+    rows: pa.Table | None = None
+    first: int = 0
+    waiting: pa.Table | None = None
+
+    @classmethod
+    def restored(cls, config: PatternConfig, state: tuple[Any, ...]) -> Live:
+        """Return a shard as it was after an earlier batch."""
+        version, latest_us, until_us, engine, engine_bytes, rows, first, waiting = state
+        if version != VERSION:
+            raise SpillwayError(
+                f"the pattern's state has version {version}, expected {VERSION}.",
+                hint="finish with the Spillway that wrote it, or start with a new checkpoint",
+            )
+        blob = pa.Codec(_CODEC).decompress(bytes(engine), engine_bytes, asbytes=True)
+        held, later = (None if packed is None else from_bytes(bytes(packed)) for packed in (rows, waiting))
+        return cls(config.build(blob), latest_us, until_us, held, first, later)
+
+    def state(self) -> tuple[Any, ...]:
+        """Return what :meth:`restored` takes."""
+        blob = self.patterns.snapshot()
+        engine = pa.Codec(_CODEC).compress(blob, asbytes=True)
+        rows, waiting = (
+            None if table is None else to_bytes(table, _CODEC) for table in (self.rows, self.waiting)
+        )
+        return VERSION, self.latest_us, self.until_us, engine, len(blob), rows, self.first, waiting
+
+
+@dataclass(frozen=True)
+class MatchLogic:
+    """What all shards of a pattern do.
+
+    ``columns`` are told of each row of a match, ``order`` puts rows of the same time in order, ``times`` are the
+    names of a match's first and last time, ``delay_us`` is the watermark's.
+    """
+
+    config: PatternConfig
+    columns: tuple[str, ...]
+    times: tuple[str, str]
+    delay_us: int
+    order: str | None = None
+    salt: int = 0
+
+    def prepare(self) -> None:
+        """Load the compiled program, once per process and before anything is timed."""
+        _warm_up_once(self.config)
+
+    def of_shard(self, key: int) -> MatchLogic:
+        """Return the logic with a salt of the shard's own."""
+        return replace(self, salt=mix(self.salt, key))
+
+    def begin(self, state: tuple[Any, ...] | None) -> Live:
+        """Return a shard as it was after an earlier batch, or one that has seen nothing."""
+        return Live(self.config.build()) if state is None else Live.restored(self.config, state)
+
+    def advance(
+        self,
+        live: Live,
+        arrived: Arrived,
+        *,
+        watermark_us: int,
+        budget: float | None,
+    ) -> tuple[pa.Table, Counts]:
+        """Match what has arrived."""
+        counts, before = Counts(), live.until_us
+        live.latest_us = max(live.latest_us, arrived.latest_us[0])
+        live.until_us = max(before, live.latest_us - self.delay_us, watermark_us)
+        ready, counts.late = self._ready(live, arrived.tables()[0], before)
+        counts.waiting = 0 if live.waiting is None else live.waiting.num_rows
+        began = time.perf_counter()
+        if ready is not None:
+            self._hold(live, ready)
+        found = live.patterns.process(ready, budget, until_us=live.until_us - 1)
+        work = live.patterns.work
+        counts.work_s = time.perf_counter() - began
+        counts.spent, counts.matches, counts.dropped = float(work.spent), work.matches, work.dropped_rows
+        counts.demand = counts.spent
+        return found, counts
+
+    def tables(self, live: Live, found: pa.Table) -> Iterator[pa.Table]:
+        """Yield the matches with the columns of their rows."""
+        names = [*found.column_names, *self.times]
+        for some in self._parts(found):
+            columns, ends = [], []
+            for column in some.columns:
+                numbers = column.combine_chunks()
+                if pa.types.is_list(numbers.type):
+                    lengths = pc.list_value_length(numbers).to_numpy()
+                    offsets = np.concatenate([[0], np.cumsum(lengths)])
+                    flat = numbers.flatten()
+                    rows = self._structs(live, flat)
+                    columns.append(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), rows))
+                    ends.append((flat.take(pa.array(offsets[:-1])), flat.take(pa.array(offsets[1:] - 1))))
+                else:
+                    columns.append(self._structs(live, numbers))
+                    ends.append((numbers, numbers))
+            for numbers in (ends[0][0], ends[-1][1]):
+                columns.append(self._taken(live, numbers)[self.config.time].combine_chunks())
+            yield pa.table(columns, names=names)
+
+    def forget(self, live: Live) -> None:
+        """Let go of rows that cannot be in a match any more."""
+        oldest = live.patterns.oldest_row()
+        if live.rows is not None:
+            live.rows = live.rows.slice(oldest - live.first).combine_chunks()
+        live.first = oldest
+
+    def wakes_ms(self, live: Live) -> int | None:
+        """Return when the watermark has passed the first row that waits, or the first window that holds a match."""
+        found = []
+        if live.waiting is not None:
+            found.append(int(times_of(live.waiting.slice(0, 1), self.config.time)[0][0]) // 1000)
+        if live.patterns.plan.held and live.rows is not None and live.rows.num_rows:
+            first_us = int(times_of(live.rows.slice(0, 1), self.config.time)[0][0])
+            query = live.patterns.query
+            found.append(-(-(first_us + query.within_us + query.closed) // 1000) - 1)
+        return min(found, default=None)
+
+    def _ready(self, live: Live, table: pa.Table | None, before: int) -> tuple[pa.Table | None, int]:
+        """Return the rows to be matched now, in order, and how many were late; keep those that have to wait."""
+        late = 0
+        if table is not None:
+            timely = pa.array(times_of(table, self.config.time)[0] >= before)
+            late = table.num_rows - (timely.true_count or 0)
+            table = table.filter(timely) if late else table
+        table = _together("the rows that wait", live.waiting, table)
+        live.waiting = None
+        if table is None or not table.num_rows:
+            return None, late
+        times, _ = times_of(table, self.config.time)
+        keys = [table[ORDER].to_numpy(), times]
+        if self.order is not None:
+            keys.insert(1, pc.fill_null(table[self.order].cast(pa.int64()), -(2**63)).to_numpy())
+        order = np.lexsort(keys)
+        cut = int(np.searchsorted(times[order], live.until_us, side="left"))
+        if cut < len(order):
+            live.waiting = table.take(pa.array(order[cut:]))
+        return (table.take(pa.array(order[:cut])) if cut else None), late
+
+    def _hold(self, live: Live, ready: pa.Table) -> None:
+        """Put the columns that matches tell behind those that are held."""
+        told = dict.fromkeys((*self.columns, self.config.time))
+        live.rows = _together("the columns", live.rows, ready.select(list(told)))
+
+    def _parts(self, found: pa.Table) -> Iterator[pa.Table]:
+        """Yield some matches at a time, so that what is put together stays small."""
+        width = sum(
+            len(column.combine_chunks().flatten()) if pa.types.is_list(column.type) else len(column)
+            for column in found.columns
+        )
+        step = max(1, _ROWS_AT_ONCE * found.num_rows // max(1, width))
+        for begin in range(0, found.num_rows, step):
+            yield found.slice(begin, step)
+
+    def _structs(self, live: Live, numbers: pa.Array) -> pa.Array:
+        taken = self._taken(live, numbers)
+        return pa.StructArray.from_arrays(
+            [taken[name].combine_chunks() for name in self.columns], list(self.columns)
+        )
+
+    def _taken(self, live: Live, numbers: pa.Array) -> pa.Table:
+        assert live.rows is not None
+        return live.rows.take(pc.subtract(numbers, live.first))
+
+
+def _together(what: str, held: pa.Table | None, table: pa.Table | None) -> pa.Table | None:
+    """Return rows that are there and rows that come, as one table."""
+    if held is None or table is None:
+        return held if table is None else table
+    if held.schema != table.schema:
+        try:
+            held = held.cast(table.schema)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+            raise SpillwayError(
+                f"{what} have changed since the state was written: {error}.",
+                hint="give the pattern the same columns as before, or start with a new checkpoint",
+            ) from error
+    return pa.concat_tables([held, table]).combine_chunks()
+
+
+def warm_up(config: PatternConfig) -> None:
+    """Compile the program of a query, or load what has been compiled before."""
+    columns = {field.name: pa.nulls(1, field.type) for field in config.schema}
+    kind = config.schema.field(config.time).type
+    columns[config.time] = pa.array([0], pa.int64()).cast(kind)
+    config.build().process(pa.table(columns, schema=config.schema))
+
+
+_WARM: set[str] = set()
+
+
+def _warm_up_once(config: PatternConfig) -> None:
+    text = f"{config.query} {config.schema} {config.index} {config.tracked}"
+    if text not in _WARM:
+        _WARM.add(text)
+        warm_up(config)

@@ -1,0 +1,104 @@
+"""A pattern's shards without Spark: packing, shuffling, state and decisions by hand."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from spillway.core.cep.language import correlation
+from spillway.spark.join_grid import Grid
+from spillway.spark.join_pack import PART, Pack, Unpack
+from spillway.spark.match_shard import MatchLogic
+from spillway.spark.shard_task import REMEMBERED, ShardTask
+from tests.core.spark_parts.shards import FakeState, Told
+
+COUNTED = (
+    *("arrived", "unmatched", "late", "waiting", "demand", "spent", "matches", "dropped", "shed_runs"),
+    "state_bytes",
+)
+
+
+@dataclass
+class MatchShards:
+    """All shards of a pattern, fed batch by batch; tasks and shuffle have an order of their own each time."""
+
+    logic: MatchLogic
+    shards: int = 3
+    forgetful: bool = False
+    enforce: bool = True
+    seed: int = 0
+    states: dict[int, FakeState] = field(default_factory=dict)
+    counts: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        config = self.logic.config
+        self.key = correlation(config.tree, config.schema)
+        count = self.shards if self.key is not None else 1
+        self.grid = Grid(count, count, True, tuple(range(20, 20 + count)))
+
+    def feed(
+        self, table: pa.Table | None, budget: float | None = None, watermark_ms: int = 0
+    ) -> list[pa.Table]:
+        """Match a batch; without a table only the watermark has moved."""
+        chance = random.Random(self.seed)
+        sent: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
+        rows = [] if table is None else list(range(table.num_rows))
+        chance.shuffle(rows)
+        cut = chance.randint(0, len(rows))
+        for task in (rows[:cut], rows[cut:]):
+            if task and table is not None:
+                for packed in self._pack(table.take(task)):
+                    for row in range(packed.num_rows):
+                        sent[packed["key"][row].as_py()].append(packed.slice(row, 1))
+        found = []
+        self.counts = dict.fromkeys(COUNTED, 0.0)
+        for key in self.grid.keys:
+            state = self.states.setdefault(key, FakeState())
+            state.watermark_ms = watermark_ms
+            batches = sent[key]
+            chance.shuffle(batches)
+            due = state.wake_ms is not None and watermark_ms > state.wake_ms
+            if batches or due:
+                found += self._call(key, [batch.to_pandas() for batch in batches], state, budget)
+        return found
+
+    def _pack(self, table: pa.Table) -> list[pa.RecordBatch]:
+        config = self.logic.config
+        if PART not in table.column_names:
+            parts = [self._part(row) for row in table.to_pylist()]
+            table = table.append_column(PART, pa.array(parts, pa.int32()))
+        (batch,) = table.combine_chunks().to_batches()
+        return list(Pack(0, self.grid.targets(0), self.grid.keys, config.time, None)([batch]))
+
+    def _part(self, row: dict[str, Any]) -> int | None:
+        config = self.logic.config
+        if row[config.time] is None:
+            return None
+        if config.tree.policy == "strict":
+            return 0
+        kind = row[config.type]
+        if not any(kind in element.types for element in config.tree.elements):
+            return None
+        if self.key is None:
+            return 0
+        values = [row[name] for name in self.key.by[kind]]
+        unknown = any(value is None or (isinstance(value, float) and math.isnan(value)) for value in values)
+        return None if unknown else random.Random(repr(values)).randrange(self.shards)
+
+    def _call(self, key: int, frames: list[Any], state: FakeState, budget: float | None) -> list[pa.Table]:
+        if self.forgetful:
+            REMEMBERED._shards.clear()
+        task = ShardTask(self.logic, self.grid, Told("here", None, 0, budget), self.enforce)
+        state.wake_ms = None
+        results = list(task((np.int32(key),), iter(frames), state))  # type: ignore[arg-type]
+        first = results[0].iloc[0]
+        for name in COUNTED:
+            self.counts[name] += first[name] if first[name] == first[name] else 0
+        packed = [pa.RecordBatch.from_pandas(frame[["results"]]) for frame in results]
+        return [pa.Table.from_batches(list(Unpack()(packed)))] if first["results"] is not None else []

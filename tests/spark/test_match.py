@@ -1,0 +1,132 @@
+"""Patterns on real Spark against the definition: every match once, some of them with a budget, the same on replay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from spillway import Spillway, SpillwayError
+from spillway.core.cep.language import QueryError
+from tests.core.cep.oracle import Match
+from tests.spark.match_rows import event, events, expected, moment_ms
+from tests.spark.orders import Sink, run
+from tests.spark.test_replay import uncommit
+
+ROWS, PER_BATCH = 150, 60
+PAIRED = """
+PATTERN SEQ(A a, B{1,2} b[], C c, NEG D d)
+WHERE a.bike = b[i].bike AND a.bike = c.user AND a.bike = d.user AND a.v <= c.v
+WITHIN 800 ms
+"""
+
+
+def found(sink: Sink) -> list[Match]:
+    """Return the matches by the ids that they tell, in the order of the variables."""
+    return [
+        tuple(
+            tuple(row["id"] for row in match[name]) if isinstance(match[name], list) else match[name]["id"]
+            for name in match.asDict()
+            if name not in ("first_time", "last_time")
+        )
+        for matches in sink.values()
+        for match in matches
+    ]
+
+
+def test_all_matches_come_once_with_the_columns_of_their_rows_and_also_after_a_crash(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def matched(shed: Spillway) -> DataFrame:
+        return shed.match(events(spark, ROWS, PER_BATCH), PAIRED, time="ts", type="type", order="id")
+
+    with Spillway("rides", "1 hour", tmp_path, arrival="timestamp") as shed:
+        sink = run(matched(shed), tmp_path, shed)
+        history = [entry for entry in shed.history().to_pylist() if entry["arrived_rows"]]
+        problems = shed.status().problems
+    result = found(sink)
+    assert len(result) == len(set(result))
+    assert set(result) == expected(PAIRED, ROWS)
+    assert len(result) > 20
+    for match in [match for matches in sink.values() for match in matches][::5]:
+        rows = [match["a"], *match["b"], match["c"]]
+        for row in rows:
+            told = event(row["id"])
+            assert row["place"].asDict() == told["place"]
+            assert (row["type"], row["bike"], row["v"]) == (told["type"], told["bike"], told["v"])
+        times = [moment_ms(row["id"]) for row in rows]
+        assert [match["first_time"], match["last_time"]] == [rows[0]["ts"], rows[-1]["ts"]]
+        assert times == sorted(times)
+    assert sum(entry["arrived_rows"] for entry in history) == ROWS
+    unnamed = [n for n in range(ROWS) if n % 37 == 0 or n % 31 == 0 or event(n)["type"] == "X"]
+    assert sum(entry["unmatched_rows"] for entry in history) == len(unnamed)
+    assert sum(entry["matches"] for entry in history) + len(sink[max(sink)]) == len(result)
+    assert all(entry["late_rows"] == 0 and entry["dropped_rows"] == 0 for entry in history)
+    assert all(entry["worst_delay_s"] is not None for entry in history)
+    assert problems == ()
+
+    last = max(batch for batch, rows in sink.items() if rows)
+    for batch in range(last, max(sink) + 1):
+        uncommit(tmp_path, batch)
+    with Spillway("rides", "1 hour", tmp_path, arrival="timestamp") as shed:
+        again = run(matched(shed), tmp_path, shed)
+    assert sorted(map(repr, again[last])) == sorted(map(repr, sink[last]))
+
+
+def test_without_a_key_one_task_sees_every_row(spark: SparkSession) -> None:
+    query = "PATTERN SEQ(A a, (B|C)+ b[]) WHERE a.v != b[i].v WITHIN 2 s UNDER strict_contiguity"
+    with Spillway("near", "2 seconds") as shed:
+        frame = shed.match(
+            events(spark, ROWS, PER_BATCH),
+            query,
+            time="ts",
+            type="type",
+            columns=["id"],
+            order="id",
+            times=("since", "until"),
+        )
+        assert frame.columns == ["a", "b", "since", "until"]
+        assert "one task" in shed.status().problems[0]
+        sink = run(frame.drop("since", "until"), None, shed)
+    result = found(sink)
+    assert len(result) == len(set(result))
+    assert set(result) == expected(query, ROWS)
+    assert len(result) > 5
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"query": "PATTERN SEQ(A a, B b) WHER a.id = b.id WITHIN 1 s"}, "line 1, column 23"),
+        ({"query": "PATTERN SEQ(A a, B b)\nWHERE a.idd = b.id WITHIN 1 s"}, "line 2, column 9"),
+        ({"query": "PATTERN SEQ(A a, B b) WHERE a.place = b.place WITHIN 1 s"}, "line 1, column 31"),
+        ({"query": 3}, "query = 3"),
+        ({"time": "tz"}, "did you mean 'ts'"),
+        ({"time": "timestamp"}, "'timestamp' has no watermark"),
+        ({"time": "v"}, "has type double: expected timestamp"),
+        ({"type": "tpye"}, "did you mean 'type'"),
+        ({"type": "place"}, "type = place has type struct"),
+        ({"columns": ["idd"]}, "did you mean 'id'"),
+        ({"columns": "id"}, "columns = 'id'"),
+        ({"columns": ["id", "id"]}, "each column once"),
+        ({"order": "v"}, "expected whole numbers"),
+        ({"times": ("a", "z")}, "two columns named 'a'"),
+        ({"times": "ab"}, "times = 'ab'"),
+        ({"index": "al"}, "did you mean 'all'"),
+        ({"shards": 0}, "shards = 0"),
+        ({"shards": 2, "query": "PATTERN SEQ(A a, B b) WITHIN 1 s"}, "no attribute is equal"),
+        ({"df": "static"}, "df is not a streaming DataFrame"),
+        ({"df": 3}, "df = 3"),
+    ],
+)
+def test_what_is_wrong_is_told_at_the_call(spark: SparkSession, options: dict[str, Any], said: str) -> None:
+    given = {"query": "PATTERN SEQ(A a, B b) WHERE [id] WITHIN 1 s", "time": "ts", "type": "type"}
+    given |= {"df": events(spark, ROWS, PER_BATCH)} | options
+    if given["df"] == "static":
+        given["df"] = spark.range(1)
+    with Spillway("bad", "2 seconds") as shed, pytest.raises(SpillwayError) as error:
+        shed.match(**given)
+    assert said in str(error.value)
+    assert isinstance(error.value, QueryError) == said.startswith("line")
