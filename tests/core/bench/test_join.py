@@ -63,7 +63,7 @@ def test_the_truth_is_what_a_full_join_finds():
     assert np.argmax(true.right) / len(true.right) == pytest.approx(0.75, abs=0.02)
     assert 5.5 < true.best(0.04) < 8.5
     assert true.best(1.0) == pytest.approx(1.0)
-    chance = match_probability(0.8, 3, sample=200)
+    chance = match_probability(0.8, 3, blocks=1)
     assert chance[1:].tolist() == chance[:0:-1].tolist(), "ahead or behind is the same"
 
 
@@ -113,7 +113,7 @@ def test_algorithm_1_comes_down_and_up_again():
 
 @pytest.mark.parametrize("kind", ["overlap_index", "equi_index", "overlap_sorted", "equi_scan"])
 def test_costs_are_positive_and_found_through_the_join(kind):
-    cost = cost_of(Setting(kind=kind, rate=100.0, window_s=3.0), Timing(seconds=1, turns=1), "newest")
+    (cost,) = cost_of(Setting(kind=kind, rate=100.0, window_s=3.0), Timing(seconds=1, turns=1), "newest")
     assert cost.row_s > 0.0
     assert cost.unit_s > 0.0
     assert (cost.units_per_comparison == 1.0) == kind.endswith("scan")

@@ -56,13 +56,19 @@ INDEXES: tuple[Kind, ...] = ("overlap_index", "overlap_sorted", "equi_index")
 
 
 def measured(timing: Timing, index_window_s: float) -> Machine:
-    """Measure all kinds of join."""
-    found: dict[str, Cost] = {}
-    for kind in SCANS:  # short windows, since a merge is slow, and rows by the hundreds as in the experiments
-        found[kind] = cost_of(Setting(kind=kind, window_s=2.0), timing)
+    """Measure all kinds of join.
+
+    Scans in short windows, since a merge is slow, and with rows by the hundreds as in the experiments. An index with
+    and without basic windows.
+    """
+    costs: dict[str, Cost] = {}
+    for kind in SCANS:
+        (costs[kind],) = cost_of(Setting(kind=kind, window_s=2.0), timing, "newest")
     for kind in INDEXES:
+        (stored,) = cost_of(Setting(kind=kind, window_s=2.0), timing, "newest")
         setting = Setting(kind=kind, rate=2.0 * START_RATE, window_s=index_window_s)
-        rows = cost_of(Setting(kind=kind, window_s=2.0), timing).row_s
-        for name, shedding in ((kind, selection(kind)), (f"{kind}.random", "newest")):
-            found[name] = replace(cost_of(setting, timing, shedding), row_s=rows)
-    return Machine(found)
+        for name, cost in zip(
+            (kind, f"{kind}.random"), cost_of(setting, timing, selection(kind), "newest"), strict=True
+        ):
+            costs[name] = replace(cost, row_s=stored.row_s)
+    return Machine(costs)

@@ -26,7 +26,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from spillway.bench.join.feeding import Feed
-from spillway.bench.join.setting import METHODS, Kind, Setting
+from spillway.bench.join.setting import Kind, Setting
 from spillway.core.join import JoinConfig, Shedding
 from spillway.core.join.finders import Scanning
 from spillway.replay.sets import SetStream
@@ -71,10 +71,29 @@ def measure(
     config: JoinConfig, feed: Feed, timing: Timing, *, bits: bool = True, clock: Clock = time.perf_counter
 ) -> Cost:
     """Return what rows and units cost a join; without ``bits`` a scan merges for each comparison."""
-    turns = [_timed(config, feed, timing, 1.0, bits, clock) for _ in range(timing.turns)]
-    idle = [_timed(config, feed, timing, 0.0, bits, clock) for _ in range(timing.turns)]
-    full_s, idle_s = (min(each.seconds for each in of) for of in (turns, idle))
-    one = turns[0]
+    return in_turns([config], feed, timing, bits=bits, clock=clock)[0]
+
+
+def in_turns(
+    configs: Sequence[JoinConfig],
+    feed: Feed,
+    timing: Timing,
+    *,
+    bits: bool = True,
+    clock: Clock = time.perf_counter,
+) -> list[Cost]:
+    """Return what rows and units cost several joins, in turns, so that what else the machine does falls on all."""
+    runs: list[list[tuple[_Took, _Took]]] = [[] for _ in configs]
+    for _ in range(timing.turns):
+        for config, of in zip(configs, runs, strict=True):
+            full, idle = (_timed(config, feed, timing, fraction, bits, clock) for fraction in (1.0, 0.0))
+            of.append((full, idle))
+    return [_cost(of) for of in runs]
+
+
+def _cost(runs: Sequence[tuple[_Took, _Took]]) -> Cost:
+    full_s, idle_s = (min(pair[at].seconds for pair in runs) for at in (0, 1))
+    one = runs[0][0]
     return Cost(
         row_s=idle_s / one.rows,
         unit_s=max(1e-12, full_s - idle_s) / one.units,
@@ -101,13 +120,13 @@ def _timed(
     return _Took(took, rows, units, comparisons)
 
 
-def cost_of(setting: Setting, timing: Timing, shedding: str | Shedding = METHODS["selective"]) -> Cost:
-    """Return what a setting's rows and units cost; those of a scan by merge, as in the paper."""
+def cost_of(setting: Setting, timing: Timing, *shedding: str | Shedding) -> list[Cost]:
+    """Return what rows and units cost, by way to shed; a comparison of a scan is a merge, as in the paper."""
     scan = setting.access == "scan"
     feed = _feed([setting.stream(side) for side in (0, 1)], setting, timing)
     if scan and setting.equi:  # sets of one item, so that these are merged too
         feed = Feed(_listed(feed.left), _listed(feed.right))
-    return measure(setting.config(shedding), feed, timing, bits=not scan)
+    return in_turns([setting.config(each) for each in shedding], feed, timing, bits=not scan)
 
 
 def kernel_speeds(timing: Timing, *, rate: float = 1_000.0, window_s: float = 10.0) -> dict[str, float]:
