@@ -112,7 +112,7 @@ def test_whole_groups_may_be_shed_instead(select: str) -> None:
 
 
 def test_the_filter_is_switched_off_when_the_bound_holds() -> None:
-    shedder = hybrid(0.8, hold_events=300)
+    shedder = hybrid(0.8, hold_windows=0.15)
     assert shedder.step(seen(1.0)).refuse is not None
     found = [shedder.step(seen(0.1, alive=1.0)).refuse is not None for _ in range(6)]
     assert found == [True, True, True, False, False, False]
@@ -134,6 +134,19 @@ def test_the_model_follows_the_stream_while_shedding() -> None:
         view = seen(1.0)
         shedder.step(replace(view, counts=Counts(view.counts.alive, table, table, table)))
     assert shedder.model.gain[1, 0].min() > 10 * shedder.model.gain[1, 2].max()
+
+
+def test_a_snapshot_goes_on_the_same() -> None:
+    first = hybrid(0.5)
+    for latency in (1.0, 0.7, 0.4, 0.9):
+        first.step(seen(latency))
+    again = first.config.build(*models(), state=first.snapshot())
+    for latency in (0.6, 1.2, 0.1):
+        expected, found = first.step(seen(latency)), again.step(seen(latency))
+        assert expected.reason == found.reason
+        for one, other in ((expected.shed, found.shed), (expected.refuse, found.refuse)):
+            assert (one is None) == (other is None)
+            assert one is None or np.array_equal(one, other)
 
 
 def test_random_input_follows_the_latency() -> None:

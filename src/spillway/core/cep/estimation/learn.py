@@ -21,7 +21,7 @@ from spillway.core.cep.shedding.enforcer import type_numbers
 from spillway.core.cep.shedding.input_filter import InputFilter
 from spillway.core.cep.shedding.learned import Learned
 from spillway.core.cep.shedding.tree import Tree
-from spillway.core.cep.terms import refs
+from spillway.core.cep.terms import Ref, refs
 from spillway.errors import SpillwayError
 
 Floats = npt.NDArray[np.float64]
@@ -47,7 +47,7 @@ def learn(config: PatternConfig, table: pa.Table, estimation: EstimationConfig |
         last_repeats=plan.elements[-1].repeated,
     )
     found = [_of_state(plan, history, state, settings) for state in range(len(plan.elements))]
-    return _together(patterns, table, matched, found, kappa, settings)
+    return _together(patterns, table, matched.num_rows, history, found, kappa, settings)
 
 
 def _of_state(plan: Plan, history: History, state: int, settings: EstimationConfig) -> Classes:
@@ -70,7 +70,8 @@ def _work_per_slice(patterns: Patterns, record: dict[str, npt.NDArray[np.int64]]
 def _together(
     patterns: Patterns,
     table: pa.Table,
-    matched: pa.Table,
+    matched: int,
+    history: History,
     found: list[Classes],
     kappa: Floats,
     settings: EstimationConfig,
@@ -94,37 +95,59 @@ def _together(
     late = np.arange(int(at.sum())) >= int(at.sum()) // 2  # by then the window is full
     compared = [n for n, name in enumerate(sieve.completing) if name in _compared(plan)]
     events = estimate(x[late], matches[at][late, None], work[at][late, None], mean, compared)
-    rate = np.bincount(events.tree.classify(x), minlength=events.tree.classes) / max(1, len(kinds))
+    tree = _beyond(plan, history, events.tree, x, sieve.completing, settings.most_clusters)
+    rate = np.bincount(tree.classify(x), minlength=tree.classes) / max(1, len(kinds))
+    unseen = np.zeros(tree.classes - events.tree.classes)
     half = len(kinds) // 2
     last_runs = plan.last if plan.elements[-1].repeated else plan.last - 1
     completes = np.arange(states) >= max(0, last_runs)
     return Learned(
         trees=trees,
-        last=events.tree,
+        last=tree,
         gain=gain,
         own=own,
         cost=cost,
         completes=completes,
         event_rate=rate,
-        event_work=events.cost[:, 0],
-        event_matches=events.gain[:, 0],
+        event_work=np.append(events.cost[:, 0], unseen),
+        event_matches=np.append(events.gain[:, 0], unseen),
         per_event=np.array([work[half:].mean(), matches[half:].mean()]),
-        selectivity=_selectivity(plan, kinds, matched.num_rows),
+        selectivity=_selectivity(plan, kinds, matched),
     )
 
 
-def _compared(plan: Plan) -> set[str]:
-    """Return the attributes of the last element's events that are compared with something computed from a run."""
-    terms = [test.term for step in plan.steps if step.target == plan.last for test in step.tests]
-    pairs = [(list(refs(term)), list(refs(term))) for term in terms]
-    pairs += [([*refs(key.run)], [*refs(key.row)]) for index in plan.indexes for key in index.keys]
-    return {
-        ref.name
-        for run, row in pairs
-        if any(other.which == "computed" for other in run)
-        for ref in row
-        if ref.source == "event"
-    }
+def _compared(plan: Plan) -> dict[str, Ref]:
+    """Return which attributes of the last element's events are compared with something computed from a run."""
+    terms = [list(refs(test.term)) for step in plan.steps if step.target == plan.last for test in step.tests]
+    terms += [[*refs(key.run), *refs(key.row)] for index in plan.indexes for key in index.keys]
+    found = {}
+    for names in terms:
+        computed = [ref for ref in names if ref.which == "computed"]
+        own = [ref for ref in names if ref.source == "event"]
+        if len(computed) == 1 and len(own) == 1:
+            found[own[0].name] = computed[0]
+    return found
+
+
+def _beyond(plan: Plan, history: History, tree: Tree, x: Floats, names: list[str], most: int) -> Tree:
+    """Give events classes where there were none yet, but runs that wait for them.
+
+    Such events would complete matches, should they come: where a.V + b.V = c.V is asked and c.V was at most 10, runs
+    with larger sums wait for nothing. If the stream changes it is these classes that begin to count.
+    """
+    state = max(0, plan.last - 1)
+    features = [(ref.which, ref.name) for ref in plan.features(state)]
+    for n, name in enumerate(names):
+        computed = _compared(plan).get(name)
+        if computed is None or ("computed", computed.name) not in features or not len(x):
+            continue
+        waiting = history.of(state)[0][:, features.index(("computed", computed.name))]
+        above = np.unique(waiting[waiting > x[:, n].max()])
+        if len(above):
+            above = above[np.unique(np.linspace(0, len(above) - 1, most).astype(np.int64))]
+            edges = np.concatenate([[x[:, n].max()], above])
+            return tree.beyond(n, ((edges[:-1] + edges[1:]) / 2).tolist())
+    return tree
 
 
 def _selectivity(plan: Plan, kinds: npt.NDArray[np.int64], matches: int) -> tuple[float, ...]:

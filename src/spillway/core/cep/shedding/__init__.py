@@ -1,1 +1,37 @@
 """What to shed of patterns: events and runs, by what they bring and what they take."""
+
+from spillway.core.cep.shedding.baselines import BaselineConfig
+from spillway.core.cep.shedding.cost_model import CostModel, Counts, resource_costs
+from spillway.core.cep.shedding.enforcer import Enforcer
+from spillway.core.cep.shedding.events import EventModel
+from spillway.core.cep.shedding.hybrid import HybridConfig
+from spillway.core.cep.shedding.knapsack import exact_set, greedy_set, split_shares
+from spillway.core.cep.shedding.learned import Learned
+from spillway.core.cep.shedding.orders import Orders, Seen
+from spillway.core.cep.shedding.simulate import Outcome, precision, simulate, strategy_of
+from spillway.core.cep.shedding.tree import Tree
+from spillway.core.cep.shedding.trigger import TriggerConfig
+from spillway.core.cep.shedding.watch import WatchConfig
+
+__all__ = [
+    "BaselineConfig",
+    "CostModel",
+    "Counts",
+    "Enforcer",
+    "EventModel",
+    "HybridConfig",
+    "Learned",
+    "Orders",
+    "Outcome",
+    "Seen",
+    "Tree",
+    "TriggerConfig",
+    "WatchConfig",
+    "exact_set",
+    "greedy_set",
+    "precision",
+    "resource_costs",
+    "simulate",
+    "split_shares",
+    "strategy_of",
+]

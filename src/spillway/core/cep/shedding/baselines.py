@@ -81,11 +81,12 @@ class InputBaseline:
 
     def step(self, seen: Seen) -> Orders:
         """Let p follow the latency."""
+        n, smooth, slices = len(seen.times), self.watch.config.smooth, seen.counts.alive.shape[2]
+        window = max(smooth, n * slices / max(seen.share_of_slice, 1e-9))
+        self.watch.pace = smooth / window
         self.watch.violation(seen)
-        n, mu = len(seen.times), self.watch.latency.value
+        mu = self.watch.latency.value
         if mu > 0.0:
-            slices = seen.counts.alive.shape[2]
-            window = max(self.watch.config.smooth, n * slices / max(seen.share_of_slice, 1e-9))
             slowly = n / (self.config.elements * window)
             p = self.keep * (self.watch.trigger.target_s / mu) ** slowly
             self.keep = min(1.0, max(1e-6, p))

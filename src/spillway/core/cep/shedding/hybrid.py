@@ -6,11 +6,11 @@ At each check, every hundred events or so:
 2. The shedding set D is chosen among the groups of live runs and the classes of events that complete matches: the
    least share of matches for a share v of the work. Runs in D are removed (state-based shedding), events in D are
    discarded until the next check.
-3. The price λ is the worth, in matches per work, of the best group in D. Whatever is worth no more than λ need not
-   come in: runs of such groups are not made, events are discarded that would only make such runs or complete too
-   few matches (input-based shedding).
-4. λ follows the prices of the checks over ``price_events`` events; a check at which nothing had to go counts as 0, so
-   that after a while only what brings nothing stays out. After ``hold_events`` without shedding the filter is off.
+3. The price λ is the worth, in matches per work, of the best group that is in D as a whole. Whatever is worth no
+   more than λ need not come in: runs of such groups are not made, events are discarded that would only make such runs
+   or complete too few matches (input-based shedding).
+4. λ follows the prices of the checks over ``price_windows``; a check at which nothing had to go counts as 0, so that
+   after a while only what brings nothing stays out. After ``hold_windows`` without shedding the filter is off.
 
 So state-based shedding cuts what is there, at once and by just as much as needed, and input-based shedding avoids the
 work of making what would be cut next. Both go by one cost model and one price; no weight between them has to be set.
@@ -38,8 +38,9 @@ cost_model).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -48,8 +49,8 @@ from spillway.core.cep.shedding.cost_model import CostModel
 from spillway.core.cep.shedding.events import EventModel
 from spillway.core.cep.shedding.knapsack import exact_set, greedy_set, split_shares
 from spillway.core.cep.shedding.orders import Orders, Seen
-from spillway.core.cep.shedding.watch import WatchConfig
-from spillway.core.control.checks import require_number, require_whole
+from spillway.core.cep.shedding.watch import WatchConfig, under
+from spillway.core.control.checks import require_number
 from spillway.errors import unknown
 
 Floats = npt.NDArray[np.float64]
@@ -63,7 +64,7 @@ class HybridConfig:
 
     - ``select``: how the shedding set is chosen.
     - ``weight``: w, how fast the cost model follows the stream; ``spare``: the share of witnesses.
-    - ``price_events``, ``hold_events``: how slowly λ follows, and after how many events without shedding it ends.
+    - ``price_windows``, ``hold_windows``: how slowly λ follows, and how long it stays without shedding, in windows.
     """
 
     watch: WatchConfig
@@ -71,8 +72,8 @@ class HybridConfig:
     select: Selection = "split"
     weight: float = 0.5
     spare: float = 0.01
-    price_events: int = 3000
-    hold_events: int = 4000
+    price_windows: float = 0.4
+    hold_windows: float = 0.5
 
     def __post_init__(self) -> None:
         for field, value, choices in (
@@ -83,12 +84,19 @@ class HybridConfig:
                 raise unknown(field, value, choices)
         require_number("weight", self.weight, 0.0, 1.0)
         require_number("spare", self.spare, 0.0, 1.0)
-        require_whole("price_events", self.price_events, 1, 10**12)
-        require_whole("hold_events", self.hold_events, 0, 10**12)
+        require_number("price_windows", self.price_windows, 0.0, above=True)
+        require_number("hold_windows", self.hold_windows, 0.0)
 
-    def build(self, model: CostModel, events: EventModel) -> Hybrid:
-        """Return the shedder, with what is known of runs and events."""
-        return Hybrid(self, model, events)
+    def build(
+        self, model: CostModel, events: EventModel, state: Mapping[str, npt.NDArray[Any]] | None = None
+    ) -> Hybrid:
+        """Return the shedder with what is known of runs and events, or as it was when a snapshot was made."""
+        if state is None:
+            return Hybrid(self, model, events)
+        model, events = CostModel.restore(under("model.", state)), EventModel.restore(under("events.", state))
+        shedder = Hybrid(self, model, events)
+        shedder._restore(state)
+        return shedder
 
 
 class Hybrid:
@@ -100,7 +108,7 @@ class Hybrid:
         self.watch = config.watch.build(model)
         self.price: float | None = None
         self.slow_price = 0.0
-        self.idle_events = 0
+        self.idle = 0.0
         self._orders = Orders()
         self._chosen = np.zeros_like(events.rate)
 
@@ -116,9 +124,28 @@ class Hybrid:
             shed, price = self._choose(seen.counts.alive, v)
             if shed is not None:
                 self.watch.leave(seen.counts.alive * (1.0 - shed))
-        self._follow(price, len(seen.times), seen.share_of_slice / self.model.slices)
+        self._follow(price, seen.share_of_slice / self.model.slices)
         self._orders = self._order(shed, v)
         return self._orders
+
+    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all that it knows, as arrays."""
+        price = np.nan if self.price is None else self.price
+        parts = {
+            "model": self.model.snapshot(),
+            "events": self.events.snapshot(),
+            "watch": self.watch.snapshot(),
+        }
+        discarded = np.empty(0) if self._orders.events is None else self._orders.events
+        own = {"numbers": np.array([price, self.slow_price, self.idle]), "discarded": discarded}
+        return {**own, **{f"{part}.{n}": a for part, found in parts.items() for n, a in found.items()}}
+
+    def _restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        price, self.slow_price, self.idle = state["numbers"].tolist()
+        self.price = None if np.isnan(price) else price
+        self.watch.restore(under("watch.", state))
+        if len(state["discarded"]):
+            self._orders = Orders(events=state["discarded"])
 
     def _choose(self, alive: Floats, v: float) -> tuple[Floats | None, float]:
         """Return the shares of live runs to remove, and the price."""
@@ -131,7 +158,8 @@ class Hybrid:
         losses, savings = np.append(loss, event_loss), np.append(saving, event_saving)
         shares = self._select(losses, savings, v)
         runs, events = shares[: loss.size].reshape(loss.shape), shares[loss.size :]
-        paid = np.append(self.model.worth()[runs > 0.0], self.events.worth()[events > 0.0])
+        whole = 1.0 - self.config.spare - 1e-9
+        paid = np.append(self.model.worth()[runs >= whole], self.events.worth()[events >= whole])
         price = float(paid[np.isfinite(paid)].max(initial=0.0))
         self._chosen = events
         return (None if self.config.strategy == "input" else runs), price
@@ -143,17 +171,17 @@ class Hybrid:
         choose = exact_set if self.config.select == "exact" else greedy_set
         return choose(loss, saving * most, v).astype(np.float64) * most
 
-    def _follow(self, price: float | None, events: int, share_of_window: float) -> None:
+    def _follow(self, price: float | None, passed: float) -> None:
         """Let λ follow: at once when shedding begins, then slowly; None where nothing had to go."""
         paid = price or 0.0
-        self.slow_price += min(1.0, share_of_window) * (paid - self.slow_price)
-        self.idle_events = 0 if price is not None else self.idle_events + events
-        if self.idle_events > self.config.hold_events:
+        self.slow_price += min(1.0, passed) * (paid - self.slow_price)
+        self.idle = 0.0 if price is not None else self.idle + passed
+        if self.idle > self.config.hold_windows + 1e-9:
             self.price = None
         elif self.price is None:
             self.price = price
         else:
-            self.price += -math.expm1(-events / self.config.price_events) * (paid - self.price)
+            self.price += -math.expm1(-passed / self.config.price_windows) * (paid - self.price)
 
     def _order(self, shed: Floats | None, v: float) -> Orders:
         if self.price is None:

@@ -76,6 +76,30 @@ class Tree:
         feature, threshold, left, right = (np.array(column) for column in zip(*rows, strict=True))
         return cls(feature.astype(np.int64), threshold, left.astype(np.int64), right.astype(np.int64))
 
+    def beyond(self, feature: int, cuts: Sequence[float]) -> Tree:
+        """Return a tree with further classes for values of a feature above each of these ascending cuts.
+
+        >>> Tree.of([(0, 1.5), 0, 1]).beyond(0, [2.5, 3.5]).classify(np.array([[1.0], [2.0], [3.0], [9.0]])).tolist()
+        [0, 1, 2, 3]
+        """
+        m, first = len(cuts), self.classes
+        if not m:
+            return self
+        down = np.arange(m)  # the tests, one after the other, then the leaves between them, then this tree
+        here = 2 * m
+        leaf = np.full(m, -1)
+        inner = self.feature >= 0
+        return Tree(
+            np.concatenate([np.full(m, feature), leaf, self.feature]).astype(np.int64),
+            np.concatenate([np.array(cuts, np.float64), np.zeros(m), self.threshold]),
+            np.concatenate(
+                [[here], m + down[:-1], first + down, np.where(inner, self.left + here, self.left)]
+            ).astype(np.int64),
+            np.concatenate(
+                [down[1:], [2 * m - 1], np.zeros(m), np.where(inner, self.right + here, 0)]
+            ).astype(np.int64),
+        )
+
     @property
     def leaves(self) -> Bools:
         """Which nodes are leaves."""

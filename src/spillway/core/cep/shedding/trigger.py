@@ -71,11 +71,14 @@ class Trigger:
         """θ', the bound less the margin."""
         return (1.0 - self.margin) * self.config.bound_s
 
-    def learn(self, latency_s: float, events: int) -> None:
-        """Note a check: the measured μ, and how many events passed since the last one."""
+    def learn(self, latency_s: float, events: int, pace: float = 1.0) -> None:
+        """Note a check: the measured μ, and how many events passed since the last one.
+
+        ``pace`` slows the margin down for strategies that need longer than a few checks to show.
+        """
         c = self.config
         late = latency_s > c.bound_s
-        change = c.margin_step * (c.held if late else c.held - 1.0)
+        change = pace * c.margin_step * (c.held if late else c.held - 1.0)
         self.margin = min(c.most_margin, max(0.0, self.margin + change))
         self.waited += events
 

@@ -11,8 +11,9 @@ has to go is
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +60,7 @@ class Watch:
         self.latency = Latency(config.smooth, config.percentile)
         self.trigger = config.trigger.build()
         self.only_last = config.over == "completing"
+        self.pace = 1.0
         self._left: float | None = None
         self._passed = 0.0
         self._sums = [np.zeros_like(model.gain) for _ in range(3)]
@@ -68,7 +70,7 @@ class Watch:
         load = self.model.load(seen.counts.alive, self.only_last)
         growth = 0.0 if self._left is None else max(0.0, load - self._left)
         self.latency.observe(self._measured(seen), load - growth / 2, self._fixed(seen))
-        self.trigger.learn(self.latency.value, len(seen.times))
+        self.trigger.learn(self.latency.value, len(seen.times), self.pace)
         self._left = load
         expected = self.latency.expected(load + growth / 2)
         caused = self.latency.expected(load) - self.latency.value * self.latency.fixed_share
@@ -92,6 +94,21 @@ class Watch:
         self._passed = 0.0
         return True
 
+    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all that it remembers, as arrays; the cost model is not among it."""
+        left = np.nan if self._left is None else self._left
+        numbers = np.array([self.trigger.margin, self.trigger.waited, left, self._passed])
+        latency = {f"latency.{name}": array for name, array in self.latency.snapshot().items()}
+        return {"numbers": numbers, "sums": np.stack(self._sums), **latency}
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on from a snapshot."""
+        margin, waited, left, self._passed = state["numbers"].tolist()
+        self.trigger.margin, self.trigger.waited = margin, int(waited)
+        self._left = None if np.isnan(left) else left
+        self._sums = list(state["sums"].astype(np.float64))
+        self.latency.restore(under("latency.", state))
+
     def _fixed(self, seen: Seen) -> float:
         """The part of the work that is not examinations; a match and the event itself are a unit each."""
         if self.only_last:
@@ -106,3 +123,8 @@ class Watch:
         if not self.only_last:
             return seen.times
         return seen.times[(seen.classes >= 0) & seen.kept]
+
+
+def under(prefix: str, state: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """Return what a snapshot holds under a prefix."""
+    return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
