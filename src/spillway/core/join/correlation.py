@@ -60,7 +60,7 @@ def _next(times: Any, first: int, partners: Any, low: int, high: int, until: int
 
 @kernel
 def _tally(
-    keys: Any, partners: Any, full: Any, all_count: bool, side: Any, time: Any, times: Any, other_times: Any,
+    firsts: Any, partners: Any, full: Any, all_count: bool, side: Any, time: Any, times: Any, other_times: Any,
     first: int, other_first: int, length: int, smooth: bool, met: Any, compared: Any, matched: Any,
 ) -> None:  # fmt: skip
     """Count comparisons and matches by window and basic window; only matches of rows that count."""
@@ -69,18 +69,14 @@ def _tally(
             for j in range(met.shape[2]):
                 compared[i, j] += met[i, z, j]
     times, other_times = lent(times), lent(other_times)
-    m = 0
-    while m < len(keys):
-        k, end = keys[m], m
-        while end < len(keys) and keys[end] == k:
-            end += 1
+    for k in range(len(side)):
         window, before = (times, first) if side[k] else (other_times, other_first)
+        m, end = firsts[k], firsts[k + 1]
         while m < end and (all_count or full[k]):
             j = age(time[k], window[partners[m] - before], length, smooth)
             after = _next(window, before, partners, m, end, ending(time[k], j, length, smooth))
             matched[1 - side[k], j] += after - m
             m = after
-        m = end
 
 
 @kernel
@@ -133,9 +129,9 @@ class Correlation:
     ) -> None:  # fmt: skip
         """Count the comparisons that a chooser has noted, and the matches of rows: all, or those of full ones."""
         left, right = stores
-        keys, partners, _ = matches.found
+        firsts, partners, _ = matches.found
         _tally(
-            *(keys, partners, full, all_count, meetings.side, meetings.time, left.times, right.times),
+            *(firsts, partners, full, all_count, meetings.side, meetings.time, left.times, right.times),
             *(
                 left.first,
                 right.first,

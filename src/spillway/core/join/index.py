@@ -87,8 +87,9 @@ def _search(
         own_table, table = (tables[0], tables[1]) if s == 0 else (tables[1], tables[0])
         at = row - own[6]
         items = own[1][at + 1] - own[1][at]
-        if written + total > len(found[0]) or used[s] + 2 * items > len(own_table) // 2:
+        if written + total > len(found[1]) or used[s] + 2 * items > len(own_table) // 2:
             return k, written
+        found[0][k] = written
         used[s] += _insert(in_time, own, row, own_times[at] // length, by_window[s], own_table)
         for gone in range(listed[1 - s], low[k]):
             window = other_times[gone - other[6]] // length
@@ -98,7 +99,7 @@ def _search(
             continue
         rule, size = rules[s], own[0][at]
         if size == 0 and rule == WITHIN_STORED:
-            written = report_all(k, parts, begins[k], ends[k], found, written)
+            written = report_all(parts, begins[k], ends[k], found, written)
             work[1] += total
             continue
         extra = 1 if rule == WITHIN_ARRIVING and size else 0  # empty sets are within every set
@@ -138,7 +139,7 @@ def _search(
                 )
             )
         before = written
-        written = report(k, rule, at_least, size, other, common, sums, met, count, found, written)
+        written = report(rule, at_least, size, other, common, sums, met, count, found, written)
         work[0] += lookups
         work[1] += postings
         if total == high[k] - low[k]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from spillway.core.join.choosing import Ranges
+from spillway.core.join.inlined import lent
 from spillway.core.join.predicates import Predicate
 from spillway.core.join.sliding import Meetings
 from spillway.core.join.store import Store
@@ -44,37 +45,39 @@ def matching_of(predicate: Predicate, single_sides: tuple[bool, bool]) -> Matchi
 
 
 class Matches:
-    """Matches as three columns: ``keys`` number the rows processed, ``partners`` are stored rows, and ``scores``."""
+    """Matches in the order of the rows processed: row k has those from ``firsts[k]`` up to ``firsts[k + 1]``.
+
+    ``found`` are three columns: the ``firsts``, the ``partners``, which are stored rows, and the ``scores``.
+    """
 
     def __init__(self, meetings: Meetings, ranges: Ranges) -> None:
         self._most = ranges.taken  # what each row can match
         room = _LEAST + 2 * len(meetings) + int(self._most.max(initial=0))
-        self.found: tuple[Ints, Ints, Floats] = (
-            np.empty(room, np.int64),
-            np.empty(room, np.int64),
-            np.empty(room),
-        )
+        firsts = np.zeros(len(meetings) + 1, np.int64)
+        self.found: tuple[Ints, Ints, Floats] = firsts, np.empty(room, np.int64), np.empty(room)
         self.written = 0
         self.lookups = self.postings = 0
         self.whole = 0, 0
 
     def make_room(self, row: int) -> None:
         """Make twice the room, if it might not do for one more row."""
-        keys, partners, scores = self.found
-        if self.written + self._most[row] <= len(keys):
+        firsts, partners, scores = self.found
+        if self.written + self._most[row] <= len(partners):
             return
-        room = 2 * len(keys)
-        self.found = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
-        for new, old in zip(self.found, (keys, partners, scores), strict=True):
-            new[: self.written] = old[: self.written]
+        self.found = firsts, np.empty(2 * len(partners), np.int64), np.empty(2 * len(partners))
+        self.found[1][: self.written], self.found[2][: self.written] = (
+            partners[: self.written],
+            scores[: self.written],
+        )
 
     def done(self, *, lookups: int = 0, postings: int = 0, whole: tuple[int, int] = (0, 0)) -> Matches:
         """Cut off the room that was not needed, and say what it took.
 
         ``whole`` are the units and the comparisons of rows that met a whole window.
         """
-        keys, partners, scores = self.found
-        self.found = keys[: self.written], partners[: self.written], scores[: self.written]
+        firsts, partners, scores = self.found
+        firsts[-1] = self.written
+        self.found = firsts, partners[: self.written], scores[: self.written]
         self.lookups, self.postings, self.whole = lookups, postings, whole
         return self
 
@@ -86,21 +89,22 @@ class Matches:
 
 @kernel
 def _numbered(
-    keys: Any, partners: Any, side: Any, row: Any, numbers: Any, other_numbers: Any, first: int, other_first: int,
+    firsts: Any, partners: Any, side: Any, row: Any, numbers: Any, other_numbers: Any, first: int, other_first: int,
     left: Any, right: Any,
 ) -> None:  # fmt: skip
-    for m in range(len(keys)):
-        own, partner = row[keys[m]], partners[m]
-        if side[keys[m]] == 0:
-            left[m], right[m] = numbers[own - first], other_numbers[partner - other_first]
-        else:
-            left[m], right[m] = numbers[partner - first], other_numbers[own - other_first]
+    numbers, other_numbers = lent(numbers), lent(other_numbers)
+    for k in range(len(side)):
+        for m in range(firsts[k], firsts[k + 1]):
+            if side[k] == 0:
+                left[m], right[m] = numbers[row[k] - first], other_numbers[partners[m] - other_first]
+            else:
+                left[m], right[m] = numbers[partners[m] - first], other_numbers[row[k] - other_first]
 
 
 def numbered(stores: tuple[Store, Store], meetings: Meetings, matches: Matches) -> tuple[Ints, Ints]:
     """Return the left and the right row of each match, as the rows were numbered when they came."""
-    keys, partners, _ = matches.found
-    left, right = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+    firsts, partners, _ = matches.found
+    left, right = np.empty(len(partners), np.int64), np.empty(len(partners), np.int64)
     numbers = stores[0].numbers, stores[1].numbers, stores[0].first, stores[1].first
-    _numbered(keys, partners, meetings.side, meetings.row, *numbers, left, right)
+    _numbered(firsts, partners, meetings.side, meetings.row, *numbers, left, right)
     return left, right

@@ -12,11 +12,11 @@ from spillway.core.join.values import sort_items
 
 @inlined
 def report(
-    k: int, rule: int, at_least: float, size: int, other: Any, common: Any, sums: Any, met: Any, count: int,
+    rule: int, at_least: float, size: int, other: Any, common: Any, sums: Any, met: Any, count: int,
     found: Any, written: int,
 ) -> Any:  # fmt: skip
     """Write the matches among rows that were met, oldest first, and forget what was added up."""
-    keys, partners, scores = found
+    _, partners, scores = found
     matching = 0
     for i in range(count):
         at = met[i] - other[6]
@@ -30,7 +30,7 @@ def report(
     sort_items(met, sums, 0, matching, False)
     for i in range(matching):
         at = met[i] - other[6]
-        keys[written], partners[written] = k, met[i]
+        partners[written] = met[i]
         scores[written] = sums[at] if rule == PRODUCT else (common[at] if other[0][at] and size else 0)
         written += 1
         common[at] = 0
@@ -39,11 +39,11 @@ def report(
 
 
 @inlined
-def report_all(k: int, parts: Any, began: int, end: int, found: Any, written: int) -> int:
+def report_all(parts: Any, began: int, end: int, found: Any, written: int) -> int:
     """Write every row of the ranges as a match: the empty set is contained in all."""
-    keys, partners, scores = found
+    _, partners, scores = found
     for p in range(began, end):
         for row in range(parts[p, 0], parts[p, 1]):
-            keys[written], partners[written], scores[written] = k, row, 0.0
+            partners[written], scores[written] = row, 0.0
             written += 1
     return written

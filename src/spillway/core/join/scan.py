@@ -71,13 +71,14 @@ def _scan_single(
 ) -> Any:
     side, row = lent(meetings)
     begins, ends, taken, parts = lent(ranges)
-    keys, partners, scores = lent(found)
+    firsts, partners, scores = lent(found)
     left, right = lent(left), lent(right)
     for k in range(since, len(side)):
         own, other = (left, right) if side[k] == 0 else (right, left)
         items, others, shift = own[2], other[2], other[7]
-        if written + taken[k] > len(keys):
+        if written + taken[k] > len(partners):
             return k, written
+        firsts[k] = written
         item = items[row[k] - own[7]]
         for p in range(begins[k], ends[k]):
             for first in range(parts[p, 0], parts[p, 1], BLOCK):
@@ -88,7 +89,7 @@ def _scan_single(
                 if hits:
                     for other_row in range(first, last):
                         if others[other_row - shift] == item:
-                            keys[written], partners[written], scores[written] = k, other_row, 1.0
+                            partners[written], scores[written] = other_row, 1.0
                             written += 1
     return len(side), written
 
@@ -140,7 +141,7 @@ def _scan(
 ) -> Any:  # fmt: skip
     side, row = lent(meetings)
     begins, ends, taken, parts = lent(ranges)
-    keys, partners, scores = lent(found)
+    firsts, partners, scores = lent(found)
     left, right = lent(left), lent(right)
     counts, candidates = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64)
     commons, products = np.empty(BLOCK, np.int64), np.empty(BLOCK)
@@ -149,8 +150,9 @@ def _scan(
         own, other = (left, right) if side[k] == 0 else (right, left)
         sizes, starts, items, weights, words, _, own_first, own_first_item = own
         o_sizes, o_starts, o_items, o_weights, o_words, _, first, first_item = other
-        if written + taken[k] > len(keys):
+        if written + taken[k] > len(partners):
             return k, written
+        firsts[k] = written
         at = row[k] - own_first
         rule, size = rules[side[k]], sizes[at]
         low, high = starts[at] - own_first_item, starts[at + 1] - own_first_item
@@ -175,7 +177,7 @@ def _scan(
                     )
                 for c in range(passed):
                     if judge(rule, at_least, commons[c], products[c], size, o_sizes[candidates[c]]):
-                        keys[written], partners[written] = k, candidates[c] + first
+                        partners[written] = candidates[c] + first
                         scores[written] = products[c] if rule == PRODUCT else commons[c]
                         written += 1
     return len(side), written

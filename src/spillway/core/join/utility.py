@@ -56,6 +56,7 @@ import numpy as np
 
 from spillway.core.control.checks import require_number
 from spillway.core.join.choosing import Chooser
+from spillway.core.join.inlined import lent
 from spillway.core.join.matches import Matches
 from spillway.core.join.sliding import Meetings
 from spillway.core.join.store import Store
@@ -135,21 +136,20 @@ def filled(r: float, demand: Floats, worth: Floats, density: Floats, order: Ints
 
 @kernel
 def _tally(
-    keys: Any, partners: Any, full: Any, all_count: bool, side: Any, row: Any, types: Any, other_types: Any,
+    firsts: Any, partners: Any, full: Any, all_count: bool, side: Any, row: Any, types: Any, other_types: Any,
     first: int, other_first: int, table: Any, seen: Any, matched: Any, gained: Any,
 ) -> None:  # fmt: skip
+    types, other_types = lent(types), lent(other_types)
     for k in range(len(side)):
         s = side[k]
-        seen[s, types[row[k] - first] if s == 0 else other_types[row[k] - other_first]] += 1
-    for m in range(len(keys)):
-        k = keys[m]
-        if all_count or full[k]:
-            if side[k] == 0:
-                i, own, other = 1, types[row[k] - first], other_types[partners[m] - other_first]
-            else:
-                i, own, other = 0, other_types[row[k] - other_first], types[partners[m] - first]
-            matched[i, own] += 1
-            gained[i, own] += table[own, other]
+        own = types[row[k] - first] if s == 0 else other_types[row[k] - other_first]
+        seen[s, own] += 1
+        if not (all_count or full[k]):
+            continue
+        for m in range(firsts[k], firsts[k + 1]):
+            other = other_types[partners[m] - other_first] if s == 0 else types[partners[m] - first]
+            matched[1 - s, own] += 1
+            gained[1 - s, own] += table[own, other]
 
 
 class Worth:
@@ -167,10 +167,10 @@ class Worth:
     ) -> None:  # fmt: skip
         """Count rows by side and type, the comparisons a chooser has noted, and matches with what they are worth."""
         left, right = stores
-        keys, partners, _ = matches.found
+        firsts, partners, _ = matches.found
         self.compared += chooser.met
         _tally(
-            *(keys, partners, full, all_count, meetings.side, meetings.row, left.types, right.types),
+            *(firsts, partners, full, all_count, meetings.side, meetings.row, left.types, right.types),
             *(left.first, right.first, self.table, self.seen, self.matched, self.gained),
         )
 
