@@ -32,9 +32,9 @@ def run(
     ``-within_s[1] <= right time - left time <= within_s[0]``. Rows are taken in the order of time, whatever their
     order in the tables. Rows without a time or a value are in no pair.
 
-    ``budget`` is how many units of work the join may spend: comparisons for a scan, lookups and postings for an
-    index. It is
-    for the whole input, or for every ``period_s`` of the rows' time. What is given up then is up to ``shedding``.
+    ``budget`` is how many units of work the join may spend: comparisons for a scan, for an index those of
+    :mod:`spillway.core.join.work`. It is for the whole input, or for every ``period_s`` of the rows' time. What is
+    given up then is up to ``shedding``.
 
     >>> from spillway.core.join import overlap
     >>> cnn = pa.table({"ts": [0, 30], "words": [["oil", "price", "opec"], ["rain", "flood"]]})
