@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.estimation import EstimationConfig, learn
+from spillway.core.cep.language import parse
 from spillway.core.cep.shedding import (
     HybridConfig,
     Learned,
     Outcome,
     TriggerConfig,
     WatchConfig,
+    may_invent,
     precision,
     simulate,
     strategy_of,
@@ -162,6 +166,25 @@ def test_shedding_may_invent_matches_of_queries_with_negation() -> None:
     assert found.found is not None
     assert truth.found is not None
     assert 0.0 < precision(found.found, truth.found) < 1.0
+
+
+def test_it_is_told_where_shedding_may_invent_matches() -> None:
+    assert may_invent(parse(Q1)) is None
+    assert "no longer forbids" in str(may_invent(parse(Q4)))
+    assert "strict" in str(may_invent(replace(parse(Q1), policy="strict")))
+
+
+def test_resource_costs_weigh_examinations(
+    config: PatternConfig, table: pa.Table, learned: Learned, truth: Outcome
+) -> None:
+    loads = []
+    for resource in ("none", "conditions", "length"):
+        strategy = HybridConfig(watch=bounded(0.5, truth)).build(learned.model(), learned.events())
+        simulate(config, table.slice(0, 3000), learned, strategy, resource=resource)
+        own = strategy.model.own
+        loads.append(own[1].max() / own[0].max())
+    assert loads[1] > 1.5 * loads[0], "three conditions where a run of a and b meets c, one where a meets b"
+    assert loads[2] > 1.5 * loads[0]
 
 
 def test_wrong_values_are_told(config: PatternConfig, learned: Learned, truth: Outcome) -> None:

@@ -151,7 +151,11 @@ def _beyond(plan: Plan, history: History, tree: Tree, x: Floats, names: list[str
 
 
 def _selectivity(plan: Plan, kinds: npt.NDArray[np.int64], matches: int) -> tuple[float, ...]:
-    """Return matches per event by type; a type that several elements take counts for each of them."""
+    """Return matches per event by type; a type that several elements take counts for each of them.
+
+    Negated types are in no match, but each of their events may forbid some: they count as the most selective.
+    """
     count = np.bincount(kinds, minlength=len(plan.types) + 1)
     used = [sum(name in element.types for element in plan.elements) for name in plan.types]
-    return (*(matches * n / max(1, count[k]) for k, n in enumerate(used)), 0.0)
+    found = [float(matches * n / max(1, count[k])) for k, n in enumerate(used)]
+    return (*(value if used[k] else max(found) for k, value in enumerate(found)), 0.0)

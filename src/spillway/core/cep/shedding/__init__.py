@@ -7,6 +7,7 @@ from spillway.core.cep.shedding.events import EventModel
 from spillway.core.cep.shedding.hybrid import HybridConfig
 from spillway.core.cep.shedding.knapsack import exact_set, greedy_set, split_shares
 from spillway.core.cep.shedding.learned import Learned
+from spillway.core.cep.shedding.monotonic import may_invent
 from spillway.core.cep.shedding.orders import Orders, Seen
 from spillway.core.cep.shedding.simulate import Outcome, precision, simulate, strategy_of
 from spillway.core.cep.shedding.tree import Tree
@@ -29,6 +30,7 @@ __all__ = [
     "WatchConfig",
     "exact_set",
     "greedy_set",
+    "may_invent",
     "precision",
     "resource_costs",
     "simulate",

@@ -13,7 +13,7 @@ share of the matches found that are also there without shedding.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -22,7 +22,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spillway.core.cep.config import PatternConfig
+from spillway.core.cep.plan import Plan
 from spillway.core.cep.shedding.baselines import Baseline, BaselineConfig
+from spillway.core.cep.shedding.cost_model import Resource, resource_costs
 from spillway.core.cep.shedding.enforcer import Enforcer, Strategy
 from spillway.core.cep.shedding.hybrid import HybridConfig
 from spillway.core.cep.shedding.hybrid import Strategy as HybridName
@@ -46,7 +48,7 @@ class Outcome:
     - ``times``: seconds per event; ``measured``: which of them count for the latency.
     - ``matches``: per event; ``kept``: which events were processed.
     - ``smoothed``: μ at each check; ``found``: the matches themselves, if they were asked for.
-    - ``runs``: how many were made; ``shed_runs``: removed or refused.
+    - ``shed_runs``: how many runs were removed or refused.
     """
 
     times: Floats
@@ -115,15 +117,27 @@ def simulate(
     *,
     over: Literal["all", "completing"] = "all",
     check_events: int = 100,
-    unit_s: float = 1e-6,
+    unit_s: float | Sequence[float] = 1e-6,
+    resource: Resource = "none",
     salt: int = 0,
     keep_matches: bool = False,
     each: Callable[[Enforcer], None] | None = None,
 ) -> Outcome:
-    """Process a table under a strategy, in virtual time. ``each`` is called after every check."""
+    """Process a table under a strategy, in virtual time. ``each`` is called after every check.
+
+    ``unit_s`` are seconds per unit of work, one number or one per type of the query and one for other types;
+    ``resource`` is what the cost model takes as Ω.
+    """
     require_whole("check_events", check_events, 1, 10**9)
+    patterns = _tracked(config, learned).build()
     enforcer = Enforcer(
-        _tracked(config, learned).build(), strategy, learned.trees, learned.last, unit_s=unit_s, salt=salt
+        patterns,
+        strategy,
+        learned.trees,
+        learned.last,
+        unit_s=unit_s,
+        resource=resource_costs(resource, _conditions(patterns.plan)),
+        salt=salt,
     )
     watch = getattr(strategy, "watch", None)
     done, smoothed = [], []
@@ -133,7 +147,7 @@ def simulate(
         smoothed.append(watch.latency.value if watch is not None else float(part.seen.times.mean()))
         if each is not None:
             each(enforcer)
-    rest = enforcer.patterns.flush()
+    rest = patterns.flush()
     kept = np.concatenate([part.seen.kept for part in done])
     able = np.concatenate([part.seen.classes for part in done]) >= 0
     return Outcome(
@@ -149,6 +163,15 @@ def simulate(
 
 def _tracked(config: PatternConfig, learned: Learned) -> PatternConfig:
     return replace(config, tracked=True, classes=learned.classes, slices=learned.gain.shape[2])
+
+
+def _conditions(plan: Plan) -> list[int]:
+    """Return how many conditions are tested where a run of each state is examined."""
+    found = [0] * len(plan.elements)
+    for step in plan.steps:
+        if step.source is not None:
+            found[step.source] += len(step.tests) + len(step.keys)
+    return found
 
 
 def precision(found: pa.Table, truth: pa.Table) -> float:
