@@ -39,7 +39,7 @@ class Program(Text):
         """Return the text of the function ``advance``."""
         lists = [f"v{k}" for k in self.layout.lists]
         rows, buffers = "high, times, kinds, keep, I, F, base", "out, V, cursor, spent, found"
-        self.line(f"def advance({rows}, within, budget, X, N, {buffers}, T):")
+        self.line(f"def advance({rows}, within, budget, most, X, N, {buffers}, T):")
         with self.block():
             for store in range(len(self.layout.leaves)):
                 names = [f"{letter}{store}" for letter in "ifskbm"]
@@ -60,7 +60,9 @@ class Program(Text):
             )
             self.line("ow, room = cursor[WRITTEN], out.shape[1]")
             self.line("fail, total, limit = -1, 0, NULL")
-            self.line("while e < high and total < budget:")
+            live = [f"m{store}[LIVE]" for store, _ in enumerate(self.plan.indexes)]
+            crowded = f" and (step > 0 or {' + '.join(live)} <= most)" if live else ""
+            self.line(f"while e < high and total < budget{crowded}:")
             with self.block():
                 self.rows()
             self.line(

@@ -29,6 +29,8 @@ class PatternConfig:
       attributes, as the paper's engine does; ``"none"``.
     - ``tracked``: whether runs have classes and are counted, so that they can be shed; ``classes`` and ``slices`` say
       how many classes a state may have and into how many slices of time the window is cut.
+    - ``most_runs``: how many runs there may be (each counted in every index it lies in); beyond that some are shed,
+      see ``Patterns.relieve``. One row may double their number before that is noticed. None is no limit.
     - ``timeouts``: whether runs that come to nothing can be had as a second output.
     - ``compile``: whether the query becomes machine code, which takes seconds, or is interpreted, which is a hundred
       times slower: for short tables.
@@ -44,6 +46,7 @@ class PatternConfig:
     tracked: bool = False
     classes: int = 1
     slices: int = 4
+    most_runs: int | None = None
     timeouts: bool = False
     compile: bool = True
     late: Literal["error", "drop"] = "error"
@@ -60,6 +63,12 @@ class PatternConfig:
             raise unknown("late", self.late, ("error", "drop"))
         require_whole("classes", self.classes, 1, 4096)
         require_whole("slices", self.slices, 1, 1024)
+        if self.most_runs is not None:
+            require_whole("most_runs", self.most_runs, 1, 2**40)
+            if not self.tracked:
+                raise invalid(
+                    "tracked", False, "True where most_runs is given: runs that are shed have to be known"
+                )
         check(self.tree, self.schema)
 
     @cached_property

@@ -13,7 +13,7 @@ wait for a watermark. ``snapshot()`` is all of it. ``size`` says how many runs t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +49,7 @@ class Work:
 
     ``spent`` is in units: 1 for each row that was looked at, each run that was looked at, each run that was made, and
     each match. ``per_row`` and ``matches_per_row`` are the same for each row, in the order of the stream.
+    ``crowded_out`` are runs that were shed because there were more than ``most_runs``.
     """
 
     rows: int = 0
@@ -56,6 +57,7 @@ class Work:
     dropped_rows: int = 0
     spent: int = 0
     matches: int = 0
+    crowded_out: int = 0
     per_row: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     matches_per_row: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
@@ -99,6 +101,8 @@ class Patterns:
         self._timeouts = Timeouts(self.plan.elements) if config.timeouts else None
         if self._tracking is not None and self._timeouts is not None:
             self._tracking.start_recording(kept=False)
+        # Called with this object when there are more than ``most_runs``; of what is still too many half goes by chance.
+        self.relieve: Callable[[Patterns], object] | None = None
         self.work = Work()
         if state is not None:
             self._restore(state)
@@ -163,13 +167,11 @@ class Patterns:
             if left <= 0:  # what is left is passed over, but held matches still come out
                 left, keep = _ALL, keep.copy()
                 keep[self._cursor[ROW] : count] = False
-            self._limit = self._program(
-                *(high, rows.times, rows.kinds, keep, rows.ints, rows.floats, base, self._within, left),
-                *self._runs.arrays(),
-                *(self._output.rows, self._output.values, self._cursor, spent, found),
-                () if self._tracking is None else self._tracking.arrays(),
-            )
+            self._call(rows, keep, high, base, left, spent, found)
             self._make_room(int(self._cursor[FAIL]))
+            if self._crowded:
+                self._now = int(rows.times[max(0, self._cursor[ROW] - 1)])
+                self._relieve(base + int(self._cursor[ROW]))
         if count:
             self._now = int(rows.times[count - 1])
         if until_us is not None:
@@ -177,6 +179,37 @@ class Patterns:
         self.work.rows, self.work.dropped_rows = count, count - int(keep[:count].sum())
         self.work.per_row, self.work.matches_per_row = spent[:count], found[:count]
         self.work.spent, self.work.matches = int(spent.sum()), int(found.sum())
+
+    def _call(
+        self, rows: Rows, keep: Bools, high: int, base: int, budget: int, spent: Ints, found: Ints
+    ) -> None:
+        most = _ALL if self.config.most_runs is None else self.config.most_runs
+        limit = self._program(
+            *(high, rows.times, rows.kinds, keep, rows.ints, rows.floats, base, self._within, budget, most),
+            *self._runs.arrays(),
+            *(self._output.rows, self._output.values, self._cursor, spent, found),
+            () if self._tracking is None else self._tracking.arrays(),
+        )
+        self._limit = max(self._limit, limit)
+
+    def warm_up(self) -> None:
+        """Compile the query, or load what was compiled before, ahead of the first row."""
+        none, nothing = self._reader.none(), np.empty(0, np.int64)
+        self._call(none, none.keep, 0, self._numbering.next, _ALL, nothing, nothing)
+
+    @property
+    def _crowded(self) -> bool:
+        return self.config.most_runs is not None and self._runs.count > self.config.most_runs
+
+    def _relieve(self, place: int) -> None:
+        """Shed until there are few enough runs; the row's place is the salt."""
+        before = self._runs.count
+        if self.relieve is not None:
+            self.relieve(self)
+        while self._crowded:
+            self.shed(0.5, salt=place)
+            place += 1
+        self.work.crowded_out += before - self._runs.count
 
     def _make_room(self, fail: int) -> None:
         if fail == OUTPUT:

@@ -116,3 +116,32 @@ def test_what_came_to_nothing() -> None:
     expected = [{"a": a, "b": b, "c": None} for b in ([2, 3], [3]) for a in (0, 1)]
     assert finder.timed_out().to_pylist() == expected
     assert finder.timed_out().num_rows == 0
+
+
+def test_there_are_never_many_more_runs_than_allowed() -> None:
+    """A hot key: without the limit there would be half a million runs."""
+    table = typed("A" * 18)
+    query = "PATTERN SEQ(A+ a[], B b) WITHIN 99 s"
+    finder = patterns(query, table, tracked=True, most_runs=200)
+    finder.process(table)
+    assert 0 < finder.size.runs <= 200
+    assert finder.work.crowded_out > 400
+    assert finder.work.per_row.max() <= 800, "one row may double them, not more"
+    again = patterns(query, table, tracked=True, most_runs=200)
+    for low in range(0, 18, 3):
+        again.process(table.slice(low, 3))
+    assert again.alive().tolist() == finder.alive().tolist(), "however the stream is cut"
+    asked = patterns(query, table, tracked=True, most_runs=200)
+    asked.relieve = lambda finder: finder.shed(1.0)
+    asked.process(table)
+    assert asked.size.runs < 200
+    with pytest.raises(SpillwayError, match="tracked = False"):
+        patterns(query, table, most_runs=10)
+
+
+def test_a_query_can_be_compiled_ahead() -> None:
+    finder = tracked().build()
+    finder.warm_up()
+    assert len(finder._program.signatures) == 1  # type: ignore[attr-defined]
+    finder.process(TABLE)
+    assert len(finder._program.signatures) == 1  # type: ignore[attr-defined]
