@@ -163,7 +163,7 @@ def test_what_is_wrong_is_told_at_the_call(spark: SparkSession, options: dict[st
     assert said in str(error.value)
 
 
-def test_the_number_of_shards_is_for_good(spark: SparkSession, tmp_path: Path) -> None:
+def test_shards_and_what_is_joined_are_for_good(spark: SparkSession, tmp_path: Path) -> None:
     first, second = both(spark, "words")
     given: dict[str, Any] = {"on": overlap("words", at_least=1), "within": 1, "time": "ts"}
     with Spillway("news", "2 seconds", tmp_path) as shed:
@@ -172,8 +172,9 @@ def test_the_number_of_shards_is_for_good(spark: SparkSession, tmp_path: Path) -
         shed.join(first, second, shards=2, **given)
     with Spillway("news", "2 seconds", tmp_path) as shed:
         shed.join(first, second, **given)
-    with (
-        Spillway("news", "2 seconds", tmp_path) as shed,
-        pytest.raises(SpillwayError, match="another kind of join"),
+    for other, said in (
+        ({"on": equality("words")}, "another kind of join"),
+        ({"within": 2}, "of another join"),
     ):
-        shed.join(first, second, **{**given, "on": equality("words")})
+        with Spillway("news", "2 seconds", tmp_path) as shed, pytest.raises(SpillwayError, match=said):
+            shed.join(first, second, **{**given, **other})

@@ -16,6 +16,7 @@ A row that can match nothing (no value, no time, too few items) is set aside bef
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -40,11 +41,12 @@ from spillway.spark.join_columns import (
     row_hash,
     values_of,
 )
-from spillway.spark.join_grid import Grid, check_shards
+from spillway.spark.join_grid import Grid, check_shards, require_same
 from spillway.spark.join_pack import ORDER, PACKED, PART, Pack, Unpack
 from spillway.spark.join_shard import STATE, ShardLogic
 from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
 from spillway.spark.shard_task import RESULT, ShardTask, metrics
+from spillway.spark.storage import Folder
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -127,8 +129,21 @@ class JoinPlan:
         """Whether shards are made by a hash of the key."""
         return self.logic.config.on.kind == "equality"
 
+    @property
+    def identity(self) -> str:
+        """What must not change over the life of a state, in words."""
+        config = self.logic.config
+        shedding, on = shedding_of(config.shedding), config.on
+        types = None if shedding.utility is None else [*map(str, shedding.utility.values)]
+        columns = " and ".join(df.schema.simpleString() for df in self.sides)
+        return (
+            f"{on.kind} of {on.left!r} and {on.right!r} by {config.access}, times {config.times}, windows "
+            f"{config.windows} us, basic windows {config.length} us {shedding.slide}, types {types}, of {columns}"
+        )
+
     def build(self, control: ControlRow, grid: Grid, observation: str, *, enforce: bool) -> DataFrame:
         """Return the DataFrame of pairs."""
+        require_same(Folder(Path(control.folder)), control.stage, self.identity)
         check_executors(control_frame(self.sides[0].sparkSession, control))
         warm_up((self.logic.config.access,))  # so that this machine's tasks need not compile
         packed = self._packed(0, grid).union(self._packed(1, grid))

@@ -15,7 +15,7 @@ The comparisons are those of one join without shards. Rows are held b and a time
 idle. So a shard's key is a number that Spark places where the shard should be.
 
 **For good.** State belongs to keys, so the layout is written down with the first start and holds from then on, also
-on a machine with more cores.
+on a machine with more cores. What is joined is written down as well, and another join on the checkpoint is refused.
 """
 
 from __future__ import annotations
@@ -141,6 +141,18 @@ def lasting_grid(
             hint="leave shards= out, or start with a new checkpoint",
         )
     return grid
+
+
+def require_same(folder: Folder, stage: int, what: str) -> None:
+    """Write down what the state of a stage is of, or refuse if it was written of something else."""
+    name = f"joins/{stage}.txt"
+    folder.write_once(name, what)
+    written = folder.read(name)
+    if written != what:
+        raise SpillwayError(
+            f"the checkpoint holds the state of another join: {written}. This one is: {what}.",
+            hint="give the join the same columns, windows and access as before, or start with a new checkpoint",
+        )
 
 
 def check_shards(shards: int | None) -> None:
