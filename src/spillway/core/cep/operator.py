@@ -14,7 +14,6 @@ wait for a watermark. ``snapshot()`` is all of it. ``size`` says how many runs t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,17 +23,18 @@ from spillway.core.cep.codegen import Program
 from spillway.core.cep.compiled import compiled, interpreted
 from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.language import to_text
-from spillway.core.cep.layout import FAIL, HEAD, NODES, OUTPUT, PAUSE, RECORDED, RECORDS, ROW, SERIAL
+from spillway.core.cep.layout import FAIL, HEAD, NODES, OUTPUT, RECORDED, RECORDS, ROW, SERIAL
 from spillway.core.cep.numbering import Numbering
 from spillway.core.cep.output import Output
+from spillway.core.cep.placing import texts_of
 from spillway.core.cep.plan import Plan
-from spillway.core.cep.reading import Bools, Floats, Ints, Reader, Rows, kinds_of
+from spillway.core.cep.reading import Bools, Floats, Ints, Reader, Rows, kinds_of, with_pause
 from spillway.core.cep.runs import Runs, under
 from spillway.core.cep.snapshot import from_bytes, to_bytes
-from spillway.core.cep.syntax import Call, Constant, Expression, Operation
 from spillway.core.cep.terms import NULL, words
 from spillway.core.cep.timeouts import Timeouts
 from spillway.core.cep.tracking import Counted, FlatTree, Tracking
+from spillway.core.cep.work import Size, Work
 from spillway.core.chance import mix, threshold
 from spillway.core.join.vocabulary import Vocabulary
 from spillway.errors import SpillwayError
@@ -43,42 +43,13 @@ FOREVER = 2**62
 _ALL = 2**62  # a budget that is never spent
 
 
-@dataclass
-class Work:
-    """What one call of ``process`` did.
-
-    ``spent`` is in units: 1 for each row that was looked at, each run that was looked at, each run that was made, and
-    each match. ``per_row`` and ``matches_per_row`` are the same for each row, in the order of the stream.
-    ``crowded_out`` are runs that were shed because there were more than ``most_runs``.
-    """
-
-    rows: int = 0
-    late_rows: int = 0
-    dropped_rows: int = 0
-    spent: int = 0
-    matches: int = 0
-    crowded_out: int = 0
-    per_row: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    matches_per_row: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-
-
-@dataclass(frozen=True)
-class Size:
-    """How much is kept: runs (each counted in every index it lies in), nodes of chains, waiting rows, and bytes."""
-
-    runs: int
-    nodes: int
-    waiting_rows: int
-    bytes: int
-
-
 class Patterns:
     """The matches of one query in one stream."""
 
     def __init__(self, config: PatternConfig, state: bytes | None = None) -> None:
         self.config, self.query = config, config.tree
         self._words = Vocabulary()
-        texts = list(dict.fromkeys(_texts(self.query.conditions)))
+        texts = list(dict.fromkeys(texts_of(self.query.conditions)))
         self._codes = self._words.encode(pa.array(texts, pa.string()))
         codes = dict(zip(texts, self._codes.tolist(), strict=True))
         tracked = config.tracked or config.timeouts
@@ -101,7 +72,7 @@ class Patterns:
         self._timeouts = Timeouts(self.plan.elements) if config.timeouts else None
         if self._tracking is not None and self._timeouts is not None:
             self._tracking.start_recording(kept=False)
-        # Called with this object when there are more than ``most_runs``; of what is still too many half goes by chance.
+        # Called when there are more than ``most_runs``; of what is still too many half goes by chance.
         self.relieve: Callable[[Patterns], object] | None = None
         self.work = Work()
         if state is not None:
@@ -158,7 +129,7 @@ class Patterns:
         count, base = len(rows), self._numbering.next
         self._numbering.add(rows.times, rows.numbers)
         if until_us is not None and self.plan.held:
-            rows = _with_pause(rows, max(until_us + 1, self._now))
+            rows = with_pause(rows, max(until_us + 1, self._now))
         high, keep = len(rows), rows.keep
         spent, found = np.zeros(high, np.int64), np.zeros(high, np.int64)
         self._cursor[ROW] = 0
@@ -378,24 +349,3 @@ class Patterns:
         tracked += ", with timeouts" if config.timeouts else ""
         named = ", ".join(f"{name} {kind}" for name, kind in self.plan.attributes)
         return f"{to_text(self.query)} over {named}, index {config.index}{tracked}"
-
-
-def _texts(expressions: tuple[Expression, ...]) -> list[str]:
-    """Return the texts that conditions compare with."""
-    found: list[str] = []
-    for expression in expressions:
-        match expression:
-            case Constant(value=str(value)):
-                found.append(value)
-            case Operation(operands=inner) | Call(arguments=inner):
-                found += _texts(inner)
-            case _:
-                pass
-    return found
-
-
-def _with_pause(rows: Rows, time: int) -> Rows:
-    """Return the rows and after them a moment without a row."""
-    one = np.ones(1, np.int64)
-    ints, floats = np.zeros((len(rows.ints), 1), np.int64), np.zeros((len(rows.floats), 1))
-    return rows.then(Rows(one * time, one * PAUSE, np.ones(1, np.bool_), one * -1, ints, floats))

@@ -202,3 +202,17 @@ def _apply(operator: str, operands: tuple[Term, ...]) -> Term:
     if operator in WHOLE or (whole and operator in ("+", "-", "*", "neg", "abs", "least", "greatest")):
         return Apply(operator, operands, "int")
     return Apply(operator, operands, "float")
+
+
+def texts_of(expressions: tuple[Expression, ...]) -> list[str]:
+    """Return the texts that conditions compare with."""
+    found: list[str] = []
+    for expression in expressions:
+        match expression:
+            case Constant(value=str(value)):
+                found.append(value)
+            case Operation(operands=inner) | Call(arguments=inner):
+                found += texts_of(inner)
+            case _:
+                pass
+    return found

@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spillway.core.cep.layout import OTHER
+from spillway.core.cep.layout import OTHER, PAUSE
 from spillway.core.cep.terms import NULL, Kind
 from spillway.core.join.values import times_of
 from spillway.core.join.vocabulary import Vocabulary
@@ -193,3 +193,10 @@ def kinds_of(found: Mapping[str, str]) -> dict[str, Kind]:
     """Return the engine's kinds for those of the language: truth values and times are whole numbers."""
     names: dict[str, Kind] = {"int": "int", "bool": "int", "time": "int", "float": "float", "text": "text"}
     return {name: names[kind] for name, kind in found.items() if kind in names}
+
+
+def with_pause(rows: Rows, time: int) -> Rows:
+    """Return the rows and after them a moment without a row."""
+    one = np.ones(1, np.int64)
+    ints, floats = np.zeros((len(rows.ints), 1), np.int64), np.zeros((len(rows.floats), 1))
+    return rows.then(Rows(one * time, one * PAUSE, np.ones(1, np.bool_), one * -1, ints, floats))
