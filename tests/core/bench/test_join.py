@@ -209,11 +209,9 @@ def test_spark_numbers_are_summed_by_batch():
         {"n": 0, "at": [], "now_s": 5.0},
         {"n": 60, "at": [1e6 * t for t in (1, 2, 3, 4, 5, 6)], "now_s": 8.0},
     ]
-    history = pa.table(
-        {"work_demanded": [9.0, 100.0], "work_spent": [9.0, 25.0], "sampled_out_rows": [None, 3]}
-    )
+    history = pa.table({"work_spent": [9.0, 25.0], "sampled_out_rows": [None, 3]})
     played = on_spark.summed(seen, history)
-    assert (played.pairs, played.p95_delay_s, played.fraction, played.dropped_rows) == (60, 7.0, 0.25, 3)
+    assert (played.pairs, played.p95_delay_s, played.comparisons, played.dropped_rows) == (60, 7.0, 34, 3)
     streamed = on_spark.Streamed(target_s=2.0, by={"random": replace(played, pairs=10), "selective": played})
     assert on_spark.metrics(streamed)["spark.output.selective_over_random"] == 6.0
     assert on_spark.figure_of(on_spark.QUICK, streamed).holds
