@@ -111,9 +111,10 @@ class Join:
             store.add(part)
         self.finder.added(self.stores, new)
         coming = meetings(self.stores, new, self.config.windows)
-        kept = (new[0] + new[1]) / max(1, len(ready[0]) + len(ready[1]))
-        all_met = coming.comparisons / max(kept, 1e-3) ** 2
-        self.work.needed = self.prices.of_all(ready, all_met, dropping=self._sheds_rows(matching))
+        kept = max(1e-3, (new[0] + new[1]) / max(1, len(ready[0]) + len(ready[1])))
+        dropping, met = self._sheds_rows(matching), coming.comparisons
+        self.work.needed = self.prices.of_all(rows, met, dropping=dropping)
+        self.work.needed_by_all = self.prices.of_all(ready, met / kept**2, dropping=dropping)
         found = self._join(coming, budget, fraction, matching)
         self._expire()
         return found

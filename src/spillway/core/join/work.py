@@ -41,9 +41,9 @@ class Work:
 
     ``demand`` is how many comparisons joining everything would have taken, ``fraction`` the share of them that were
     made. ``lookups`` and ``postings`` are those of an index. ``late_rows`` and ``dropped_rows`` are left and right
-    ones together. ``spent`` is in units of the budget, and ``needed`` what joining everything would have spent: an
-    estimate with an index, and where rows are dropped, as if always as many had been. ``adapting_s`` is how long
-    choosing and learning took, by the clock that the join was built with.
+    ones together. ``spent`` is in units of the budget, and ``needed`` what joining all rows that were kept would have
+    spent, with an index by estimate. ``needed_by_all`` has the dropped ones too, as if always as many had gone.
+    ``adapting_s`` is how long choosing and learning took, by the clock that the join was built with.
     """
 
     rows: int = 0
@@ -55,6 +55,7 @@ class Work:
     postings: int = 0
     spent: int = 0
     needed: float = 0.0
+    needed_by_all: float = 0.0
     pairs: int = 0
     adapting_s: float = 0.0
 
