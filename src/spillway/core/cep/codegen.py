@@ -42,8 +42,11 @@ class Program(Text):
         self.line(f"def advance({rows}, within, budget, most, X, N, {buffers}, T):")
         with self.block():
             for store in range(len(self.layout.leaves)):
-                names = [f"{letter}{store}" for letter in "ifskbm"]
-                self.line(f"{', '.join(names)} = X[{store}]")
+                self.line(f"x{store} = X[{store}]")
+                for letter, place in (("i", 0), ("b", 4), ("m", 5)):
+                    self.line(f"{letter}{store} = x{store}[{place}]")
+                if self.layout.shape(store).floats:
+                    self.line(f"f{store} = x{store}[1]")
             self.line("nl, ni, nf, nt = N")
             for n, name in enumerate(lists):
                 self.line(f"{name} = V[{n}]")
@@ -194,7 +197,7 @@ class Program(Text):
                     self.line("n += 1")
                 self.line("if n > 0:")
                 with self.block():
-                    self.line(f"close_gap(i{store}, f{store}, b{store}, m{store}, y, 0, n)")
+                    self.line(f"close_gap(x{store}, y, 0, n)")
             self.line("if fail < 0:")
             with self.block():
                 self.line("head += 1")

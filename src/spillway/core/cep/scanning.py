@@ -24,11 +24,10 @@ class Scan(Making):
             self.program.find(store, [text for text, _ in rows], "b")
             self.line("if b >= 0:")
             with self.block():
-                arrays = f"i{store}, f{store}, b{store}, m{store}, b"
                 self.line(f"n = b{store}[b, COUNT] if n0 < 0 else n0")
                 self.line(f"if n0 < 0 and b{store}[b, EARLIEST] <= limit:")
                 with self.block():
-                    self.line(f"n = expire({arrays}, limit)")
+                    self.line(f"n = expire(x{store}, b, limit)")
                 self.line("i = at0")
                 self.line("work -= i")
                 if self._all_match():
@@ -44,7 +43,7 @@ class Scan(Making):
                     if consumes:
                         self.line("if j < i:")
                         with self.block():
-                            self.line(f"close_gap({arrays}, j, i)")
+                            self.line(f"close_gap(x{store}, b, j, i)")
                             self.line("work += i - j")
                             self.line("n, i = n - (i - j), j")
                 self.line("work += i")

@@ -88,8 +88,9 @@ def hash_of(key: Any) -> Any:
 
 
 @kernel
-def find(slots: Any, keys: Any, key: Any) -> Any:
+def find(store: Any, key: Any) -> Any:
     """Return the bucket of a key, or -1."""
+    slots, keys = store[2], store[3]
     at = hash_of(key)
     mask = len(slots) - 1
     while True:
@@ -106,8 +107,9 @@ def find(slots: Any, keys: Any, key: Any) -> Any:
 
 
 @kernel
-def locate(slots: Any, keys: Any, buckets: Any, meta: Any, key: Any) -> Any:
+def locate(store: Any, key: Any) -> Any:
     """Return the bucket of a key, which is made if there is none, or -1 if there is no room for it."""
+    _, _, slots, keys, buckets, meta = store
     at = hash_of(key)
     mask = len(slots) - 1
     while True:
@@ -134,8 +136,9 @@ def locate(slots: Any, keys: Any, buckets: Any, meta: Any, key: Any) -> Any:
 
 
 @kernel
-def enlarge(ints: Any, floats: Any, buckets: Any, meta: Any, bucket: int) -> bool:
+def enlarge(store: Any, bucket: int) -> bool:
     """Move a bucket to a stretch of twice the size; return whether there was one."""
+    ints, floats, _, _, buckets, meta = store
     room = buckets[bucket, ROOM]
     wanted, size = 4, 2
     while wanted <= room:
@@ -165,8 +168,9 @@ def enlarge(ints: Any, floats: Any, buckets: Any, meta: Any, bucket: int) -> boo
 
 
 @kernel
-def expire(ints: Any, floats: Any, buckets: Any, meta: Any, bucket: int, limit: int) -> int:
+def expire(store: Any, bucket: int, limit: int) -> int:
     """Squeeze expired runs out of a bucket; return how many are left."""
+    ints, floats, _, _, buckets, meta = store
     start, count = buckets[bucket, START], buckets[bucket, COUNT]
     kept, earliest = 0, NEVER
     for i in range(start, start + count):
@@ -188,8 +192,9 @@ def expire(ints: Any, floats: Any, buckets: Any, meta: Any, bucket: int, limit: 
 
 
 @kernel
-def close_gap(ints: Any, floats: Any, buckets: Any, meta: Any, bucket: int, low: int, high: int) -> None:
+def close_gap(store: Any, bucket: int, low: int, high: int) -> None:
     """Take the runs from ``low`` up to ``high`` out of a bucket."""
+    ints, floats, _, _, buckets, meta = store
     start, count = buckets[bucket, START], buckets[bucket, COUNT]
     for column in range(ints.shape[0]):
         for i in range(count - high):

@@ -55,7 +55,7 @@ class Text:
     def find(self, store: int, keys: list[str], name: str) -> None:
         """Write the search for a bucket: -1 if there is none."""
         if keys:
-            self.line(f"{name} = find(s{store}, k{store}, ({', '.join(keys)},))")
+            self.line(f"{name} = find(x{store}, ({', '.join(keys)},))")
         else:
             self.line(f"{name} = 0")
 
@@ -63,7 +63,7 @@ class Text:
         """Write the search for a bucket with room for one more run; it is made if there is none."""
         name = f"y{store}"
         if keys:
-            self.line(f"{name} = locate(s{store}, k{store}, b{store}, m{store}, ({', '.join(keys)},))")
+            self.line(f"{name} = locate(x{store}, ({', '.join(keys)},))")
             self.line(f"if {name} < 0:")
             with self.block():
                 self.line(f"fail = {store}")
@@ -72,7 +72,7 @@ class Text:
             self.line(f"{name} = 0")
             self.line(f"if b{store}[0, COUNT] == b{store}[0, ROOM]:")
         with self.block():
-            self.line(f"if not enlarge(i{store}, f{store}, b{store}, m{store}, {name}):")
+            self.line(f"if not enlarge(x{store}, {name}):")
             with self.block():
                 self.line(f"fail = {store}")
 
