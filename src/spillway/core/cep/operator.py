@@ -230,7 +230,7 @@ class Patterns:
         """Return the first row that may still be in a match; payloads before it may be let go."""
         kept = self._numbering.oldest(self._limit)
         numbers = [] if kept is None else [kept]
-        numbers += self._waiting.numbers.tolist()
+        numbers += [int(self._waiting.numbers.min())] if len(self._waiting) else []
         return min(numbers, default=self._reader.next_number)
 
     # What shedding uses.
