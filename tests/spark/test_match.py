@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spillway import Spillway, SpillwayError
-from spillway.core.cep.language import QueryError
+from spillway.core import control
+from spillway.core.cep.language import QueryError, parse
 from tests.core.cep.oracle import Match
 from tests.spark.match_rows import event, events, expected, moment_ms
-from tests.spark.orders import Sink, run
+from tests.spark.orders import Sink, run, told
 from tests.spark.test_replay import uncommit
 
 ROWS, PER_BATCH = 150, 60
@@ -34,6 +37,22 @@ def found(sink: Sink) -> list[Match]:
         for matches in sink.values()
         for match in matches
     ]
+
+
+def anyhow(query: str, rows: int) -> set[Match]:
+    """Return the matches of a query without repetition, in whatever order events of the same time are."""
+    within_ms, result = parse(query).within_us // 1_000, set()
+    for bike in range(3):
+        kinds = zip("ABC", ("bike", "bike", "user"), strict=True)
+        ids = [
+            [n for n in range(rows) if event(n)["type"] == kind and event(n)[name] == bike]
+            for kind, name in kinds
+        ]
+        for match in itertools.product(*ids):
+            times = [moment_ms(n) for n in match]
+            if times == sorted(times) and times[2] - times[0] < within_ms:
+                result.add(match)
+    return result
 
 
 def test_all_matches_come_once_with_the_columns_of_their_rows_and_also_after_a_crash(
@@ -73,6 +92,36 @@ def test_all_matches_come_once_with_the_columns_of_their_rows_and_also_after_a_c
     with Spillway("rides", "1 hour", tmp_path, arrival="timestamp") as shed:
         again = run(matched(shed), tmp_path, shed)
     assert sorted(map(repr, again[last])) == sorted(map(repr, sink[last]))
+
+
+def test_with_a_budget_some_matches_come_and_the_same_on_replay(spark: SparkSession, tmp_path: Path) -> None:
+    query = "PATTERN SEQ(A a, B b, C c) WHERE a.bike = b.bike AND a.bike = c.user WITHIN 1 s"
+
+    def matched(shed: Spillway) -> DataFrame:
+        return shed.match(
+            events(spark, 3 * ROWS, PER_BATCH), query, time="ts", type="type", columns=["id"], most_runs=60
+        )
+
+    def budget(units: float) -> Any:
+        return control.make("fixed", target_delay_s=2.0, work_budget=units)
+
+    with Spillway("rides", "2 seconds", tmp_path, controller=budget(400)) as shed:
+        sink = run(matched(shed), tmp_path, shed)
+        history = shed.history().to_pylist()
+    result = found(sink)
+    assert len(result) == len(set(result))
+    assert len(result) > 20
+    assert set(result) < anyhow(query, 3 * ROWS)
+    assert all(entry["work_spent"] <= 400 + 2 * 60 for entry in history), "and what one row may take"
+    assert sum(entry["sampled_out_rows"] + entry["shed_runs"] for entry in history) > 50
+    assert told(tmp_path, 1).work_budgets == (400.0,)
+
+    last = max(batch for batch, rows in sink.items() if rows)
+    for batch in range(last, max(sink) + 1):
+        uncommit(tmp_path, batch)
+    with Spillway("rides", "2 seconds", tmp_path, controller=budget(10**9)) as shed:
+        again = run(matched(shed), tmp_path, shed)
+    assert sorted(map(repr, again[last])) == sorted(map(repr, sink[last])), "what was told holds"
 
 
 def test_without_a_key_one_task_sees_every_row(spark: SparkSession) -> None:
@@ -116,6 +165,11 @@ def test_without_a_key_one_task_sees_every_row(spark: SparkSession) -> None:
         ({"times": "ab"}, "times = 'ab'"),
         ({"index": "al"}, "did you mean 'all'"),
         ({"shards": 0}, "shards = 0"),
+        ({"shedding": "hybird"}, "did you mean 'hybrid'"),
+        ({"history": 3}, "history = 3"),
+        ({"history": pa.table({"ts": [0]})}, "history, column = 'type'"),
+        ({"history": pa.table({"ts": [0], "type": ["X"], "id": [1]})}, "with which the pattern begins"),
+        ({"most_runs": 0}, "most_runs = 0"),
         ({"shards": 2, "query": "PATTERN SEQ(A a, B b) WITHIN 1 s"}, "no attribute is equal"),
         ({"df": "static"}, "df is not a streaming DataFrame"),
         ({"df": 3}, "df = 3"),

@@ -325,6 +325,9 @@ class Spillway:
         time: str,
         type: str,
         columns: Sequence[str] | None = None,
+        shedding: str | None = "hybrid",
+        history: pa.Table | None = None,
+        most_runs: int = 500_000,
         order: str | None = None,
         times: tuple[str, str] = ("first_time", "last_time"),
         index: str = "all",
@@ -336,19 +339,25 @@ class Spillway:
         array of structs where it is repeated, and the match's first and last time. Mistakes in the query are told
         with their line and column.
 
-        ======== ==========================================================================================
-        option   meaning
-        ======== ==========================================================================================
-        time     the timestamp column with the watermark. A match comes out when the watermark has passed its last
-                 row, or its whole window if the pattern ends with a negated element
-        type     the column with the type of a row, as the pattern names it: strings or whole numbers
-        columns  the columns to tell of each row of a match; by default all. Fewer make a smaller state
-        order    a column of whole numbers by which rows of the same time are ordered; by default a hash of the row
-        times    the names of the columns with the match's first and last time
-        index    which equalities find partial matches: "all", also computed ones, "attributes" or "none"
-        shards   how many tasks share the work; by default as many as can run at once, or one if no attribute is
-                 equal in all rows of a match. For good: state depends on it
-        ======== ==========================================================================================
+        ========= =========================================================================================
+        option    meaning
+        ========= =========================================================================================
+        time      the timestamp column with the watermark. A match comes out when the watermark has passed its last
+                  row, or its whole window if the pattern ends with a negated element
+        type      the column with the type of a row, as the pattern names it: strings or whole numbers
+        columns   the columns to tell of each row of a match; by default all. Fewer make a smaller state
+        shedding  what goes where there is no time for all: "hybrid" (partial matches and rows that bring least for
+                  what they take), "state", "input", or without a cost model "random_input", "random_state",
+                  "selective_input", "selective_state". None drops the last rows of a batch
+        history   a table of earlier rows, some windows long, to learn the worth of partial matches from. Without
+                  it that is learned from the first rows of the stream that are matched without shedding
+        most_runs how many partial matches a shard may keep; more are shed, those that are worth least
+        order     a column of whole numbers by which rows of the same time are ordered; by default a hash of the row
+        times     the names of the columns with the match's first and last time
+        index     which equalities find partial matches: "all", also computed ones, "attributes" or "none"
+        shards    how many tasks share the work; by default as many as can run at once, or one if no attribute is
+                  equal in all rows of a match. For good: state depends on it
+        ========= =========================================================================================
         """
         from spillway.spark.join_grid import lasting_grid  # noqa: PLC0415
         from spillway.spark.match import MatchPlan  # noqa: PLC0415  loads the compiler
@@ -360,6 +369,9 @@ class Spillway:
             time=time,
             type=type,
             columns=columns,
+            shedding=shedding,
+            history=history,
+            most_runs=most_runs,
             order=order,
             times=times,
             index=index,

@@ -20,15 +20,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from spillway.core.cep import PatternConfig
 from spillway.core.cep.language import Correlation, correlation, parse
-from spillway.errors import invalid
+from spillway.core.cep.shedding.simulate import StrategyName
+from spillway.errors import invalid, unknown
 from spillway.spark.columns import resolve
 from spillway.spark.join_columns import WATERMARK, quoted, row_hash
 from spillway.spark.join_grid import Grid, check_shards
@@ -45,7 +47,9 @@ from spillway.spark.match_columns import (
     require_type,
     usable,
 )
-from spillway.spark.match_shard import STATE, MatchLogic, warm_up
+from spillway.spark.match_learning import CLASSES, learned_from
+from spillway.spark.match_shard import STATE, MatchLogic
+from spillway.spark.match_shedding import SheddingSpec
 from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
 from spillway.spark.shard_task import RESULT, ShardTask, metrics
 
@@ -76,6 +80,9 @@ class MatchPlan:
         columns: Sequence[str] | None,
         order: str | None,
         times: tuple[str, str],
+        shedding: str | None,
+        history: pa.Table | None,
+        most_runs: int,
         index: str,
         shards: int | None,
         arrival: str | None,
@@ -89,7 +96,17 @@ class MatchPlan:
         require_order(df, order)
         check_shards(shards)
         schema = arrow_schema(df)
-        config = PatternConfig(tree, schema, time=time, type=type, index=index, late="drop")  # type: ignore[arg-type]
+        config = PatternConfig(
+            tree,
+            schema,
+            time=time,
+            type=type,
+            index=index,  # type: ignore[arg-type]
+            tracked=True,
+            classes=CLASSES,
+            most_runs=most_runs,
+            late="drop",
+        )
         key = correlation(tree, schema)
         if key is None and shards not in (None, 1):
             raise invalid(
@@ -105,6 +122,7 @@ class MatchPlan:
             columns=chosen_columns(df, columns),
             times=require_names(tree, times),
             delay_us=delay_us,
+            shedding=shedding_spec(config, shedding, history),
             order=order,
             salt=salt,
         )
@@ -125,7 +143,7 @@ class MatchPlan:
     def build(self, control: ControlRow, grid: Grid, observation: str, *, enforce: bool) -> DataFrame:
         """Return the DataFrame of matches."""
         check_executors(control_frame(self.df.sparkSession, control))
-        warm_up(self.logic.config)  # so that this machine's tasks need not compile
+        self.logic.config.build().warm_up()  # so that this machine's tasks need not compile
         # Spark tells an operator its watermark if the input has a column with one; null is never late.
         marked = F.lit(None).cast("timestamp").alias(_MARK, metadata={WATERMARK: 0})
         matched = (
@@ -164,3 +182,23 @@ class MatchPlan:
         named = {name for name, _ in config.build().plan.attributes}
         found = {*self.logic.columns, config.time, config.type, *named}
         return found | {name for name in (self.logic.order, self.arrival) if name is not None}
+
+
+def shedding_spec(config: PatternConfig, shedding: str | None, history: pa.Table | None) -> SheddingSpec:
+    """Return how shards shed; with a history, what there is to learn is learned at once."""
+    strategy = "none" if shedding is None else shedding
+    if strategy not in get_args(StrategyName):
+        raise unknown("shedding", shedding, get_args(StrategyName))
+    if history is None:
+        return SheddingSpec(strategy)
+    if not isinstance(history, pa.Table):
+        raise invalid("history", history, "a pyarrow Table of earlier rows, with the columns of df")
+    for name in (config.time, config.type, *(name for name, _ in config.build().plan.attributes)):
+        if name not in history.column_names:
+            raise unknown("history, column", name, history.column_names)
+    learned = learned_from(config, history)
+    if learned is None:
+        raise invalid(
+            "history", f"{history.num_rows} rows", "rows with which the pattern begins, of some windows"
+        )
+    return SheddingSpec(strategy, learned)

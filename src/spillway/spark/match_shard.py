@@ -13,8 +13,9 @@ is one of the whole stream. It does not depend on how the stream was cut into ba
 
 **Negation at the end.** A match that a row could still forbid is held until U has passed the end of its window.
 
-**State.** The engine's own (runs, held matches), the columns of the rows that may still be in a match, as Arrow, and
-the rows that wait. All are bounded: by the window, by the delay of the watermark, and the runs by ``most_runs``.
+**State.** The engine's own (runs, held matches), what shedding has learned, the columns of the rows that may still be
+in a match, as Arrow, and the rows that wait. All are bounded: by the window, by the delay of the watermark, and the
+runs by ``most_runs``. How a shard keeps to its budget is told in match_shedding.py.
 """
 
 from __future__ import annotations
@@ -34,12 +35,13 @@ from spillway.core.chance import mix
 from spillway.core.join.values import times_of
 from spillway.errors import SpillwayError
 from spillway.spark.join_pack import LONG_AGO, ORDER, from_bytes, to_bytes
+from spillway.spark.match_shedding import Shedder, SheddingSpec
 from spillway.spark.shard_task import Arrived, Counts
 
 VERSION = 1
 STATE = (
     "version int, latest_us bigint, until_us bigint, engine binary, engine_bytes bigint, rows binary, first bigint, "
-    "waiting binary"
+    "waiting binary, shedding binary"
 )
 _CODEC = "zstd"
 _ROWS_AT_ONCE = 200_000  # of matches that are put together
@@ -49,17 +51,22 @@ _ROWS_AT_ONCE = 200_000  # of matches that are put together
 class Live:
     """A shard between two batches: the engine, how far time has come, rows by their number, and rows that wait."""
 
-    patterns: Patterns
+    shedder: Shedder
     latest_us: int = LONG_AGO
     until_us: int = LONG_AGO
     rows: pa.Table | None = None
     first: int = 0
     waiting: pa.Table | None = None
 
+    @property
+    def patterns(self) -> Patterns:
+        """The engine."""
+        return self.shedder.patterns
+
     @classmethod
-    def restored(cls, config: PatternConfig, state: tuple[Any, ...]) -> Live:
+    def restored(cls, logic: MatchLogic, state: tuple[Any, ...]) -> Live:
         """Return a shard as it was after an earlier batch."""
-        version, latest_us, until_us, engine, engine_bytes, rows, first, waiting = state
+        version, latest_us, until_us, engine, engine_bytes, rows, first, waiting, shedding = state
         if version != VERSION:
             raise SpillwayError(
                 f"the pattern's state has version {version}, expected {VERSION}.",
@@ -67,7 +74,8 @@ class Live:
             )
         blob = pa.Codec(_CODEC).decompress(bytes(engine), engine_bytes, asbytes=True)
         held, later = (None if packed is None else from_bytes(bytes(packed)) for packed in (rows, waiting))
-        return cls(config.build(blob), latest_us, until_us, held, first, later)
+        shedder = Shedder(logic.config.build(blob), logic.shedding, logic.salt, bytes(shedding))
+        return cls(shedder, latest_us, until_us, held, first, later)
 
     def state(self) -> tuple[Any, ...]:
         """Return what :meth:`restored` takes."""
@@ -76,7 +84,8 @@ class Live:
         rows, waiting = (
             None if table is None else to_bytes(table, _CODEC) for table in (self.rows, self.waiting)
         )
-        return VERSION, self.latest_us, self.until_us, engine, len(blob), rows, self.first, waiting
+        known = self.shedder.snapshot()
+        return VERSION, self.latest_us, self.until_us, engine, len(blob), rows, self.first, waiting, known
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,7 @@ class MatchLogic:
     columns: tuple[str, ...]
     times: tuple[str, str]
     delay_us: int
+    shedding: SheddingSpec
     order: str | None = None
     salt: int = 0
 
@@ -104,7 +114,9 @@ class MatchLogic:
 
     def begin(self, state: tuple[Any, ...] | None) -> Live:
         """Return a shard as it was after an earlier batch, or one that has seen nothing."""
-        return Live(self.config.build()) if state is None else Live.restored(self.config, state)
+        if state is not None:
+            return Live.restored(self, state)
+        return Live(Shedder(self.config.build(), self.shedding, self.salt))
 
     def advance(
         self,
@@ -121,14 +133,16 @@ class MatchLogic:
         ready, counts.late = self._ready(live, arrived.tables()[0], before)
         counts.waiting = 0 if live.waiting is None else live.waiting.num_rows
         began = time.perf_counter()
+        found: list[pa.Table] = []
         if ready is not None:
             self._hold(live, ready)
-        found = live.patterns.process(ready, budget, until_us=live.until_us - 1)
-        work = live.patterns.work
+            found, spent = live.shedder.process(ready, budget)
+            counts.spent, counts.demand, counts.dropped = spent.units, spent.demand, spent.dropped
+            counts.matches, counts.shed_runs = spent.matches, spent.shed_runs
+        found.append(live.patterns.process(None, until_us=live.until_us - 1))
+        counts.matches += live.patterns.work.matches
         counts.work_s = time.perf_counter() - began
-        counts.spent, counts.matches, counts.dropped = float(work.spent), work.matches, work.dropped_rows
-        counts.demand = counts.spent
-        return found, counts
+        return pa.concat_tables(found), counts
 
     def tables(self, live: Live, found: pa.Table) -> Iterator[pa.Table]:
         """Yield the matches with the columns of their rows."""
@@ -231,14 +245,6 @@ def _together(what: str, held: pa.Table | None, table: pa.Table | None) -> pa.Ta
     return pa.concat_tables([held, table]).combine_chunks()
 
 
-def warm_up(config: PatternConfig) -> None:
-    """Compile the program of a query, or load what has been compiled before."""
-    columns = {field.name: pa.nulls(1, field.type) for field in config.schema}
-    kind = config.schema.field(config.time).type
-    columns[config.time] = pa.array([0], pa.int64()).cast(kind)
-    config.build().process(pa.table(columns, schema=config.schema))
-
-
 _WARM: set[str] = set()
 
 
@@ -246,4 +252,4 @@ def _warm_up_once(config: PatternConfig) -> None:
     text = f"{config.query} {config.schema} {config.index} {config.tracked}"
     if text not in _WARM:
         _WARM.add(text)
-        warm_up(config)
+        config.build().warm_up()

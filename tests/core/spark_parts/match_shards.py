@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +35,7 @@ class MatchShards:
     seed: int = 0
     states: dict[int, FakeState] = field(default_factory=dict)
     counts: dict[str, float] = field(default_factory=dict)
+    totals: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         config = self.logic.config

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spillway.core.cep.config import PatternConfig
+from spillway.core.cep.language import parse
 from spillway.core.cep.syntax import Query
+from spillway.errors import SpillwayError
 from spillway.spark.join_pack import ORDER
+from spillway.spark.match_learning import CLASSES
 from spillway.spark.match_shard import MatchLogic
+from spillway.spark.match_shedding import SheddingSpec
 from tests.core.cep.oracle import Match, matches
 from tests.core.cep.strategies import SCHEMA, Row, queries, streams, table
 from tests.core.spark_parts.match_shards import MatchShards
@@ -22,8 +29,20 @@ AFTER = 10_000  # a time at which all windows are over
 
 def logic(query: Query, **options: Any) -> MatchLogic:
     schema = SCHEMA.append(pa.field("row", pa.int64()))
-    config = PatternConfig(query, schema, time="ts", type="type", compile=False, late="drop")
-    return MatchLogic(config, ("row", "tag"), ("first_time", "last_time"), DELAY_US, **options)
+    most = options.pop("most_runs", 10_000)
+    config = PatternConfig(
+        query,
+        schema,
+        time="ts",
+        type="type",
+        compile=options.pop("compile", False),
+        tracked=True,
+        classes=CLASSES,
+        most_runs=most,
+        late="drop",
+    )
+    spec = SheddingSpec(options.pop("strategy", "hybrid"))
+    return MatchLogic(config, ("row", "tag"), ("first_time", "last_time"), DELAY_US, spec, **options)
 
 
 def found(parts: list[pa.Table]) -> list[Match]:
@@ -67,3 +86,86 @@ def test_all_matches_come_once_however_the_stream_is_cut(
     assert len(set(result)) == len(result)
     assert set(result) == matches(query, rows)
     assert shards.feed(None, watermark_ms=2 * AFTER) == [], "nothing is left"
+
+
+def rides(rows: int, seed: int = 1) -> pa.Table:
+    """Rows of three types, a microsecond apart; only those with v = 0 are ever in a match with others."""
+    chance = random.Random(seed)
+    made = [
+        {
+            "ts": n,
+            "type": chance.choice("ABC"),
+            "id": chance.randrange(4),
+            "v": chance.randrange(3),
+            "x": 0.0,
+            "tag": "p",
+            "flag": True,
+        }
+        for n in range(rows)
+    ]
+    return numbered(made, backwards=False)
+
+
+HEAVY = parse("PATTERN SEQ(A a, B b, C c) WHERE [id] AND a.v + b.v < c.v WITHIN 200 us")
+FREE = 900  # rows, after which there is a budget
+STRATEGIES = ("none", "hybrid", "input", "random_state")
+
+
+def fed(shards: MatchShards, whole: pa.Table, budget: float | None, per_batch: int = 300) -> list[Match]:
+    """Match all rows, those of the first batches without a budget, and count what becomes of the others."""
+    parts = []
+    for at in range(0, whole.num_rows, per_batch):
+        parts += shards.feed(whole.slice(at, per_batch), budget if at >= FREE else None)
+        for name in ("spent", "dropped", "shed_runs", "demand"):
+            shards.totals[name] += shards.counts[name] * (at >= FREE)
+    return found(parts + shards.feed(None, watermark_ms=AFTER))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_within_a_budget_some_matches_come_and_the_same_from_the_state(strategy: str) -> None:
+    whole = rides(3_300)
+    exact = MatchShards(logic(HEAVY), shards=2)
+    everything = fed(exact, whole, None)
+    assert exact.totals["demand"] == exact.totals["spent"] > 50_000
+    budget = exact.totals["spent"] / 8 / 3
+    remembered, forgetful = (
+        MatchShards(logic(HEAVY, strategy=strategy), shards=2, forgetful=forgetful, seed=3 * forgetful)
+        for forgetful in (False, True)
+    )
+    some = fed(remembered, whole, budget)
+    assert fed(forgetful, whole, budget) == some, "a shard made from its state goes on exactly"
+    assert len(set(some)) == len(some) > 0.02 * len(everything)
+    assert set(some) < set(everything)
+    totals = remembered.totals
+    assert totals["shed_runs"] > 0 or strategy in ("none", "input", "random_input")
+    assert totals["spent"] <= 8 * budget * 1.1
+    assert totals["dropped"] + totals["shed_runs"] > 100
+    assert totals["demand"] > totals["spent"]
+
+
+def test_a_state_that_is_full_sheds_and_counts() -> None:
+    """A pattern that doubles its partial matches with every row, which nothing else would bound."""
+    many = parse("PATTERN SEQ(A a, B+ b[], C c) WITHIN 100 us")
+    whole = rides(1_300)
+    shards = MatchShards(logic(many, most_runs=200), shards=1)
+    result = fed(shards, whole, None, per_batch=100)
+    assert len(set(result)) == len(result) > 500
+    assert shards.totals["shed_runs"] > 1_000
+    (state,) = shards.states.values()
+    live = shards.logic.of_shard(20).begin(state.get)
+    assert live.patterns.size.runs <= 200
+
+
+def test_other_columns_another_query_and_another_version_are_told() -> None:
+    shards = MatchShards(logic(HEAVY), shards=1)
+    shards.feed(rides(300))
+    (state,) = shards.states.values()
+    other = logic(parse("PATTERN SEQ(A a, B b) WHERE [id] WITHIN 200 us"))
+    with pytest.raises(SpillwayError, match="restore with the same query"):
+        other.begin(state.get)
+    with pytest.raises(SpillwayError, match="version 0"):
+        other.begin((0, *state.get[1:]))
+    fewer = replace(shards.logic, columns=("row",))
+    changed = MatchShards(fewer, shards=1, states=shards.states, forgetful=True)
+    with pytest.raises(SpillwayError, match="the columns have changed"):
+        changed.feed(rides(600).slice(300))

@@ -1,0 +1,104 @@
+"""What partial matches are worth, learned by a shard from the first rows that it sees.
+
+Strategies tell partial matches apart by classes (``spillway.core.cep.estimation``), which are learned from a stretch
+of the stream that was matched without shedding. A shard gathers such a stretch, learns from it once, and forgets it.
+
+- The stretch is three windows long. It ends sooner after ``MOST_ROWS`` rows or ``MOST_UNITS`` units of work, since it
+  is matched once more to learn from it; where that is not even one and a half windows, it begins anew.
+- A batch in which something was shed tells too little: the stretch begins anew after it.
+
+Until then there is nothing to go by but the order of rows: where the budget is spent the last ones are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from spillway.core.cep.config import PatternConfig
+from spillway.core.cep.shedding.learned import Learned
+from spillway.core.cep.shedding.tree import Tree
+from spillway.core.join.values import times_of
+from spillway.errors import SpillwayError
+
+CLASSES = 32
+MOST_ROWS, MOST_UNITS = 20_000, 3_000_000
+_WINDOWS, _LEAST_WINDOWS, _LEAST_ROWS = 3.0, 1.5, 200
+_TREE = ("feature", "threshold", "left", "right")
+
+
+class Stretch:
+    """The rows that a shard will learn from."""
+
+    def __init__(self, config: PatternConfig, columns: list[str]) -> None:
+        self._config, self._columns = config, columns
+        self.rows: pa.Table | None = None
+        self.units = 0.0
+
+    def take(self, table: pa.Table, units: float, shed: bool) -> Learned | None:
+        """Take the rows of a batch; return what is learned once there are enough of them."""
+        if shed:
+            self.rows, self.units = None, 0.0
+            return None
+        share = min(1.0, (MOST_UNITS - self.units) / max(1.0, units))
+        some = table.select(self._columns).slice(0, int(share * table.num_rows))
+        self.rows = some if self.rows is None else pa.concat_tables([self.rows, some]).combine_chunks()
+        self.rows = self.rows.slice(0, MOST_ROWS)
+        self.units += share * units
+        full = share < 1.0 or self.rows.num_rows == MOST_ROWS
+        enough = (
+            self._windows() >= (_LEAST_WINDOWS if full else _WINDOWS) and self.rows.num_rows >= _LEAST_ROWS
+        )
+        learned = learned_from(self._config, self.rows) if enough else None
+        if full or learned is not None:
+            self.rows, self.units = None, 0.0
+        return learned
+
+    def _windows(self) -> float:
+        times, _ = times_of(self.rows, self._config.time)
+        return float(times[-1] - times[0]) / self._config.tree.within_us if len(times) else 0.0
+
+
+def learned_from(config: PatternConfig, table: pa.Table) -> Learned | None:
+    """Return what a stretch tells, with a fixed number of classes; None if there is no run in it."""
+    from spillway.core.cep.estimation.estimate import EstimationConfig  # noqa: PLC0415  loads scikit-learn
+    from spillway.core.cep.estimation.learn import learn  # noqa: PLC0415
+
+    try:
+        found = learn(
+            replace(config, most_runs=None), table, EstimationConfig(most_classes=CLASSES, most_runs=5_000)
+        )
+    except SpillwayError:
+        return None
+    more = ((0, 0), (0, CLASSES - found.classes), (0, 0))
+    gain, own, cost = (np.pad(table, more) for table in (found.gain, found.own, found.cost))
+    return replace(found, gain=gain, own=own, cost=cost)
+
+
+def to_arrays(learned: Learned) -> dict[str, Any]:
+    """Return what was learned as arrays by name."""
+    found: dict[str, Any] = {}
+    for field in fields(learned):
+        value = getattr(learned, field.name)
+        if field.name in ("trees", "last"):
+            for n, tree in enumerate(value if isinstance(value, tuple) else [value]):
+                found |= {f"{field.name}.{n}.{part}": getattr(tree, part) for part in _TREE}
+        else:
+            found[field.name] = np.asarray(value)
+    return found
+
+
+def from_arrays(arrays: Mapping[str, Any]) -> Learned:
+    """Read back what :func:`to_arrays` gave."""
+    rest = {name: array for name, array in arrays.items() if "." not in name}
+    trees = [_tree(arrays, f"trees.{n}") for n in range(len(arrays["gain"]))]
+    rest["selectivity"] = tuple(arrays["selectivity"].tolist())
+    return Learned(trees=tuple(trees), last=_tree(arrays, "last.0"), **rest)
+
+
+def _tree(arrays: Mapping[str, Any], name: str) -> Tree:
+    return Tree(*(arrays[f"{name}.{part}"] for part in _TREE))

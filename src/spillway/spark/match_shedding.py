@@ -1,0 +1,225 @@
+"""How a shard keeps to its budget: rows piece by piece, and after each piece a check of what has to go.
+
+**Budget.** Of a batch with n rows left and W units of work left, a row may take
+
+    θ = W / n
+
+units. That is the bound of the strategies of ``spillway.core.cep.shedding``: at each check they are told θ and what
+the last rows took, and say which partial matches to remove, which not to make, and which rows to pass over. What is
+saved is there for the rest of the batch, because θ is computed anew at each check. Should the budget still be spent
+before the last row, the rest of the rows are dropped. So W is never exceeded by more than one row's work.
+
+**State.** At most ``most_runs`` partial matches are kept, whatever the budget: a pattern that repeats may double them
+with every row. If there are more, those are shed that by the cost model bring least, or where nothing is known, any.
+
+Everything that goes is counted: rows, and partial matches that were removed or not made.
+
+**Replay.** Pieces, checks and choices follow from the rows, the budget and what was known before, which is part of
+the state. A batch that is done again gives the same matches.
+
+======  =================================================
+symbol  meaning
+======  =================================================
+W, n    budget and rows that are left of the batch
+θ       units of work that a row may take
+======  =================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spillway.core.cep.operator import Patterns
+from spillway.core.cep.shedding.enforcer import Enforcer
+from spillway.core.cep.shedding.knapsack import split_shares
+from spillway.core.cep.shedding.learned import Learned
+from spillway.core.cep.shedding.simulate import strategy_of
+from spillway.core.cep.shedding.tree import Tree
+from spillway.core.cep.shedding.trigger import TriggerConfig
+from spillway.core.cep.shedding.watch import WatchConfig
+from spillway.core.cep.snapshot import from_bytes, to_bytes
+from spillway.core.chance import mix
+from spillway.spark import join_pack
+from spillway.spark.match_learning import Stretch, from_arrays, to_arrays
+from spillway.spark.match_memory import Some, facts, recall
+
+_UNIT_S = 1e-6  # strategies count in seconds
+_NO_BOUND_S = 1e12
+_LEAST, _TENSE, _CALM = 25, 250, 2_000  # rows of a piece
+_CHECKS = 16  # of a batch, where there is no time for all of it
+_LEAST_SHARE = 0.01  # of the work, below which nobody believes how much it would have been
+_ENFORCER = ("orders", "shed_runs", "refused_runs", "discarded", "rows", "_checks", "_latest")
+_LEARNED = "learned."
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SheddingSpec:
+    """Which strategy, and what it begins with; without that a shard learns it."""
+
+    strategy: str
+    learned: Learned | None = None
+
+
+@dataclass
+class Spent:
+    """What became of the rows of a batch."""
+
+    rows: int = 0
+    dropped: int = 0
+    units: float = 0.0
+    matches: int = 0
+    shed_runs: int = 0
+    runs: int = 0
+    elements: int = 1
+
+    @property
+    def demand(self) -> float:
+        """What all would have taken, as far as can be told.
+
+        Of a share p of the rows a pattern of k elements takes about p^k of the work; of runs that were let go of it
+        is only known that they were there.
+        """
+        kept = max(1, self.rows - self.dropped) / max(1, self.rows)
+        runs = 1.0 + self.shed_runs / max(1, self.runs + self.shed_runs)
+        return self.units * runs / max(kept**self.elements, _LEAST_SHARE)
+
+
+class Bounded:
+    """An engine whose rows are dropped once a number of units is spent."""
+
+    def __init__(self, patterns: Patterns) -> None:
+        self._patterns = patterns
+        self.limit: float | None = None
+
+    def process(self, table: pa.Table, keep: Any = None) -> pa.Table:
+        """Process rows within the limit."""
+        return self._patterns.process(table, self.limit, keep=keep)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._patterns, name)
+
+
+class Shedder:
+    """The shedding of one shard."""
+
+    def __init__(self, patterns: Patterns, spec: SheddingSpec, salt: int, state: bytes | None = None) -> None:
+        self.patterns, self.spec, self._salt = patterns, spec, salt
+        self._bounded = Bounded(patterns)
+        self._stretch: Stretch | None = None
+        self.per_row = 0.0
+        config = patterns.config
+        patterns.relieve = self._relieve
+        self._begin(spec.learned)
+        if spec.strategy != "none" and spec.learned is None:
+            named = dict.fromkeys((config.time, config.type, *(name for name, _ in patterns.plan.attributes)))
+            self._stretch = Stretch(config, list(named))
+        if state is not None:
+            self._recall(state)
+
+    def process(self, table: pa.Table, budget: float | None) -> tuple[list[pa.Table], Spent]:
+        """Process the rows of a batch, and return their matches with what became of them."""
+        found, at, before = [], 0, self._gone()
+        spent = Spent(rows=table.num_rows, elements=len(self.patterns.plan.elements))
+        while at < table.num_rows:
+            left = None if budget is None else max(0.0, budget - spent.units)
+            theta = None if left is None else left / (table.num_rows - at)
+            piece = table.slice(at, self._length(theta, table.num_rows))
+            found.append(self._piece(piece, left, theta, spent))
+            at += piece.num_rows
+        spent.shed_runs += self._gone() - before
+        spent.runs = int(self.patterns.alive().sum())
+        self._learn(table, spent)
+        return found, spent
+
+    def _piece(self, piece: pa.Table, left: float | None, theta: float | None, spent: Spent) -> pa.Table:
+        self._bounded.limit = left
+        if self.strategy is not None:
+            trigger = self.strategy.watch.trigger
+            bound_s = _NO_BOUND_S if theta is None else max(theta, 1e-9) * _UNIT_S
+            trigger.config = replace(trigger.config, bound_s=bound_s)
+        matches = self._enforcer.process(piece).matches
+        work = self.patterns.work
+        spent.units += work.spent
+        spent.matches += work.matches
+        spent.dropped += work.dropped_rows
+        spent.shed_runs += work.crowded_out
+        self.per_row = work.spent / max(1, work.rows - work.dropped_rows)
+        return matches
+
+    def _length(self, theta: float | None, rows: int) -> int:
+        """Return how many rows to process before the next check."""
+        calm = theta is None or self.strategy is None or 0.0 < self.per_row < theta / 2
+        return _CALM if calm else min(_TENSE, max(_LEAST, rows // _CHECKS))
+
+    def _relieve(self, patterns: Patterns) -> None:
+        """Shed what is more than the state may hold, and a little more."""
+        most, count = patterns.config.most_runs or 0, patterns.size.runs
+        need = 1.0 - 0.9 * most / count
+        alive = patterns.alive().astype(np.float64)
+        model = None if self.strategy is None else self.strategy.watch.model
+        if model is not None and model.seen.any():
+            loss, _ = model.shares(alive)
+            loss = np.where(model.seen, loss, loss.max(initial=0.0))
+            shares = split_shares(loss.ravel(), (alive / alive.sum()).ravel(), need).reshape(alive.shape)
+            patterns.shed(shares, mix(self._salt, self._enforcer.rows))
+
+    def _gone(self) -> int:
+        """How many partial matches the strategy has removed or refused, over the whole life."""
+        return self._enforcer.shed_runs + int(self.patterns.refused.sum())
+
+    # What is known.
+
+    def _begin(self, learned: Learned | None) -> None:
+        """Begin to shed by what was learned; with nothing learned only the budget is kept."""
+        self._learned = learned
+        self.strategy: Any = None
+        states = len(self.patterns.plan.elements)
+        trees, last = ((Tree.single(),) * states, Tree.single())
+        if learned is not None:
+            trees, last = learned.trees, learned.last
+            watch = WatchConfig(trigger=TriggerConfig(bound_s=_NO_BOUND_S))
+            self.strategy = strategy_of(self.spec.strategy, watch, learned)
+        engine: Any = self._bounded
+        self._enforcer = Enforcer(engine, self.strategy, trees, last, unit_s=_UNIT_S, salt=self._salt)
+
+    def _learn(self, table: pa.Table, spent: Spent) -> None:
+        if self._stretch is None:
+            return
+        learned = self._stretch.take(table, spent.units, shed=bool(spent.dropped or spent.shed_runs))
+        if learned is not None:
+            self._stretch = None
+            self._begin(learned)
+
+    def snapshot(self) -> bytes:
+        """Return what is known, from which a new one goes on exactly."""
+        known = facts(self._roots())
+        arrays = {path: value for path, value in known.items() if isinstance(value, np.ndarray)}
+        meta = {path: value for path, value in known.items() if path not in arrays}
+        if self._learned is not None and self.spec.learned is None:
+            arrays |= {_LEARNED + name: array for name, array in to_arrays(self._learned).items()}
+        if self._stretch is not None and self._stretch.rows is not None:
+            packed = join_pack.to_bytes(self._stretch.rows, "zstd")
+            arrays["stretch"] = np.frombuffer(packed, np.uint8)
+        return to_bytes(meta, arrays)
+
+    def _recall(self, state: bytes) -> None:
+        meta, arrays = from_bytes(state)
+        learned = {name.removeprefix(_LEARNED): a for name, a in arrays.items() if name.startswith(_LEARNED)}
+        if learned:
+            self._stretch = None
+            self._begin(from_arrays(learned))
+        if self._stretch is not None and "stretch" in arrays:
+            self._stretch.rows = join_pack.from_bytes(arrays["stretch"].tobytes())
+        recall(self._roots(), {**meta, **arrays})
+
+    def _roots(self) -> dict[str, Any]:
+        roots: dict[str, Any] = {"enforcer": Some(self._enforcer, _ENFORCER), "own": Some(self, ("per_row",))}
+        if self._stretch is not None:
+            roots["stretch"] = Some(self._stretch, ("units",))
+        return roots if self.strategy is None else {**roots, "strategy": self.strategy}
