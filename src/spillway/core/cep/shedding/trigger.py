@@ -39,9 +39,9 @@ class TriggerConfig:
     """
 
     bound_s: float
-    held: float = 0.97
+    held: float = 0.98
     margin: float = 0.1
-    margin_step: float = 0.003
+    margin_step: float = 0.006
     most_margin: float = 0.5
     delay_events: int = 0
 
