@@ -68,14 +68,15 @@ class Placing:
         if argument is None:
             return Ref("variable", variable, "count", "", "int")
         term, at = self.read(argument), self.position[variable]
-        late = [ref for ref in refs(term) if ref.variable != variable and self.position[ref.variable] > at]
-        nested = [ref for ref in refs(term) if ref.variable == variable and ref.which != "i"]
-        if late or nested:
-            raise SpillwayError(
-                f"{function}({words(term)}): an aggregate over {variable} can use {variable}[i] and elements "
-                f"before it, not {words((late + nested)[0])}.",
-                hint="take what comes later out of the aggregate",
-            )
+        for ref in refs(term):
+            own = ref.variable == variable and ref.which == "i"
+            early = self.position.get(ref.variable, at) < at and ref.which != "i"
+            if not own and not early:
+                raise SpillwayError(
+                    f"{function}({words(term)}): an aggregate over {variable} can use {variable}[i] and single rows "
+                    f"of elements before it, not {words(ref)}.",
+                    hint="take what comes later out of the aggregate",
+                )
         placed = self.place(term, Stage(at, "each"), None, enter=True)
         names = ("sum", "known") if function == "avg" else (function,)
         leaves = []

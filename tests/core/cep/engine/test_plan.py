@@ -48,6 +48,13 @@ def test_a_condition_on_all_rows_implies_one_on_the_last() -> None:
     assert made.indexes[1].steps[0].tests[0].walk == "a"
 
 
-def test_what_cannot_be_aggregated_is_told() -> None:
+@pytest.mark.parametrize(
+    ("pattern", "aggregate"),
+    [
+        ("A+ a[], B b", "sum(a[i].v * b.v)"),
+        ("A+ a[], NEG B b", "max(a[i].v * b.v)"),
+    ],
+)
+def test_what_cannot_be_aggregated_is_told(pattern: str, aggregate: str) -> None:
     with pytest.raises(SpillwayError, match="take what comes later out of the aggregate"):
-        plan("PATTERN SEQ(A+ a[], B b) WHERE sum(a[i].v * b.v) > 3 WITHIN 1 s")
+        plan(f"PATTERN SEQ({pattern}) WHERE {aggregate} > 3 WITHIN 1 s")
