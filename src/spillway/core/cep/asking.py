@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from spillway.core.cep.naming import Naming
-from spillway.core.cep.plan import Ban, Test
+from spillway.core.cep.plan import Ban, Condition
 from spillway.core.cep.terms import Writer
 
 
 class Asking(Naming):
     """Writes walks along chains and questions for forbidden rows."""
 
-    def walks(self, tests: list[Test], flag: str) -> None:
+    def walks(self, tests: list[Condition], flag: str) -> None:
         """Write the conditions about all rows of a chain."""
         for test in tests:
             if test.walk is not None:
@@ -18,7 +18,7 @@ class Asking(Naming):
                 self.line(f"q1 = {node} if {flag} else -1")
                 self.chain(test, flag)
 
-    def chain(self, test: Test, flag: str) -> None:
+    def chain(self, test: Condition, flag: str) -> None:
         """Write a walk along a chain from its node ``q1``."""
         self.line("while q1 >= 0:")
         with self.block():

@@ -43,7 +43,7 @@ IndexBy = Literal["all", "attributes", "none"]
 
 
 @dataclass(frozen=True)
-class Test:
+class Condition:
     """A condition. With ``walk`` it has to hold for all rows of that variable, or with ``pairs`` for all adjacent."""
 
     term: Term
@@ -70,7 +70,7 @@ class Step:
 
     source: int | None
     target: int
-    tests: list[Test] = field(default_factory=list)
+    tests: list[Condition] = field(default_factory=list)
     keys: list[Key] = field(default_factory=list)
 
     @property
@@ -92,8 +92,8 @@ class Ban:
     after: int
     asked_in: int
     at_end: bool
-    own: list[Test] = field(default_factory=list)
-    tests: list[Test] = field(default_factory=list)
+    own: list[Condition] = field(default_factory=list)
+    tests: list[Condition] = field(default_factory=list)
     keys: list[Key] = field(default_factory=list)
     leaves: list[Ref] = field(default_factory=list)
 
@@ -129,7 +129,7 @@ class Plan:
         self.last = len(self.elements) - 1
         self.types = list(dict.fromkeys(name for element in query.elements for name in element.types))
         self.steps = self._make_steps()
-        self.endings: list[list[Test]] = [[] for _ in self.elements]
+        self.endings: list[list[Condition]] = [[] for _ in self.elements]
         self.bans: list[Ban] = [self._ban(element) for element in query.elements if element.negated]
         self._place_conditions()
         self.indexes = self._make_indexes()
@@ -207,22 +207,22 @@ class Plan:
                 ):
                     step.tests.append(self._test(term, stage, enter=not step.loop))
 
-    def _test(self, term: Term, stage: Stage, enter: bool) -> Test:
+    def _test(self, term: Term, stage: Stage, enter: bool) -> Condition:
         walk, pairs = self.placing.walked(term, stage)
         placed = self.placing.place(term, stage, walk, enter)
-        return Test(self.placing.hoist(placed, stage.state), walk, pairs)
+        return Condition(self.placing.hoist(placed, stage.state), walk, pairs)
 
     def _place_ban(self, ban: Ban, term: Term) -> None:
         others = {ref.variable for ref in refs(term)} - {ban.element.variable}
         if not others:
-            ban.own.append(Test(self.placing.place_row(term)))
+            ban.own.append(Condition(self.placing.place_row(term)))
             return
         stage = self.placing.stage(term, but=ban.element.variable)
         if stage.state > ban.asked_in:
             ban.asked_in, ban.at_end = stage.state, False
         if stage.state == ban.asked_in and stage.kind != "enter":
             ban.at_end = True
-        ban.tests.append(Test(term))
+        ban.tests.append(Condition(term))
 
     def _make_ban_keys(self) -> None:
         for ban in self.bans:
@@ -235,7 +235,7 @@ class Plan:
                 if key is not None and walk is None:
                     ban.keys.append(key)
                 else:
-                    ban.tests.append(Test(term, walk, pairs))
+                    ban.tests.append(Condition(term, walk, pairs))
             ban.leaves = list(
                 dict.fromkeys(r for test in ban.tests for r in refs(test.term) if r.source == "negated")
             )
@@ -266,7 +266,7 @@ class Plan:
                 keys.append(key)
         return list(dict.fromkeys(keys))
 
-    def _exact(self, test: Test) -> Key | None:
+    def _exact(self, test: Condition) -> Key | None:
         return None if test.walk else self._key(test.term)
 
     def _key(self, term: Term, row: str = "event") -> Key | None:
