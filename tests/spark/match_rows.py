@@ -77,7 +77,7 @@ def expected(query: str, rows: int) -> set[oracle.Match]:
     found = set()
     for match in oracle.matches(tree, table):
         ends = [part if isinstance(part, tuple) else (part,) for part in match]
-        last = table[ends[0][0]]["ts"] + tree.within_us - 1 if waits else table[ends[-1][-1]]["ts"]
-        if last < until:
+        last = table[ends[0][0]]["ts"] + tree.within_us if waits else table[ends[-1][-1]]["ts"]
+        if last <= until:
             found.add(match)
     return found

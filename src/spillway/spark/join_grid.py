@@ -143,15 +143,15 @@ def lasting_grid(
     return grid
 
 
-def require_same(folder: Folder, stage: int, what: str) -> None:
+def require_same(folder: Folder, stage: int, what: str, kind: str = "join") -> None:
     """Write down what the state of a stage is of, or refuse if it was written of something else."""
     name = f"joins/{stage}.txt"
     folder.write_once(name, what)
     written = folder.read(name)
     if written != what:
         raise SpillwayError(
-            f"the checkpoint holds the state of another join: {written}. This one is: {what}.",
-            hint="give the join the same columns, windows and access as before, or start with a new checkpoint",
+            f"the checkpoint holds the state of another {kind}: {written}. This one is: {what}.",
+            hint=f"give the {kind} the same columns, windows and access as before, or start with a new checkpoint",
         )
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import pyarrow as pa
@@ -28,12 +29,12 @@ from pyspark.sql import types as T
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from spillway.core.cep import PatternConfig
-from spillway.core.cep.language import Correlation, correlation, parse
+from spillway.core.cep.language import Correlation, correlation, parse, to_text
 from spillway.core.cep.shedding.simulate import StrategyName
 from spillway.errors import invalid, unknown
 from spillway.spark.columns import resolve
 from spillway.spark.join_columns import WATERMARK, quoted, row_hash
-from spillway.spark.join_grid import Grid, check_shards
+from spillway.spark.join_grid import Grid, check_shards, require_same
 from spillway.spark.join_pack import ORDER, PACKED, PART, Pack, Unpack
 from spillway.spark.match_columns import (
     arrow_schema,
@@ -52,6 +53,7 @@ from spillway.spark.match_shard import STATE, MatchLogic
 from spillway.spark.match_shedding import SheddingSpec
 from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
 from spillway.spark.shard_task import RESULT, ShardTask, metrics
+from spillway.spark.storage import Folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -140,8 +142,24 @@ class MatchPlan:
         )
         return f"the whole stream is matched in one task: {why}"
 
+    @property
+    def identity(self) -> str:
+        """What must not change over the life of a state, in words."""
+        logic, config = self.logic, self.logic.config
+        needed = self._needed()
+        columns = ", ".join(
+            f"{field.name} {field.dataType.simpleString()}"
+            for field in self.df.schema
+            if field.name in needed
+        )
+        return (
+            f"{to_text(config.tree)} by time {config.time!r} and type {config.type!r}, index {config.index}, of "
+            f"{columns}; a row is told by {', '.join(logic.columns)}, ordered by {logic.order}"
+        )
+
     def build(self, control: ControlRow, grid: Grid, observation: str, *, enforce: bool) -> DataFrame:
         """Return the DataFrame of matches."""
+        require_same(Folder(Path(control.folder)), control.stage, self.identity, kind="pattern")
         check_executors(control_frame(self.df.sparkSession, control))
         self.logic.config.build().warm_up()  # so that this machine's tasks need not compile
         # Spark tells an operator its watermark if the input has a column with one; null is never late.

@@ -138,7 +138,8 @@ def key_hash(df: DataFrame, key: Correlation, type_: str) -> Column:
         known = parts[0].isNotNull()
         for part in parts[1:]:
             known &= part.isNotNull()
-        found = F.when((kind == name) & known, F.xxhash64(*parts)).otherwise(found)
+        hashed = F.xxhash64(*parts, F.lit(0).cast("bigint"))  # as spillway.core.hashing.row_hashes has it
+        found = F.when((kind == name) & known, hashed).otherwise(found)
     return found
 
 

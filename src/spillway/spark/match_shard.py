@@ -4,14 +4,16 @@
 
     U = max(latest time seen in the stream - the watermark's delay, Spark's watermark)
 
-Rows earlier than U are matched, rows from U on wait, and rows earlier than the U of the batch before are late: they
-are left out and counted. The latest time is that of all rows, not only of the shard's, so all shards have the same U.
+Rows earlier than the U of the batch before are late: they are left out and counted. The latest time is that of all
+rows, not only of the shard's, so all shards have the same U.
 
 **Order.** Rows that wait and rows that have come are put in the order of time, those of the same time in the order of
-a column that was named, and last in that of a hash of the row. Since nothing before U can come any more, that order
-is one of the whole stream. It does not depend on how the stream was cut into batches, nor do the matches.
+a column that was named, and last in that of a hash of the row. If rows are out of order by less than the watermark's
+delay, that order is one of the whole stream: it does not depend on how the stream was cut into batches, nor do the
+matches. A row that is out of order by just the delay has the time U when it comes. It is matched, but behind rows of
+the same time that came before.
 
-**Negation at the end.** A match that a row could still forbid is held until U has passed the end of its window.
+**Negation at the end.** A match that a row could still forbid is held until U has passed the last time of its window.
 
 **State.** The engine's own (runs, held matches), what shedding has learned, the columns of the rows that may still be
 in a match, as Arrow, and the rows that wait. All are bounded: by the window, by the delay of the watermark, and the
@@ -173,10 +175,10 @@ class MatchLogic:
         live.first = oldest
 
     def wakes_ms(self, live: Live) -> int | None:
-        """Return when the watermark has passed the first row that waits, or the first window that holds a match."""
+        """Return when the watermark comes to the first row that waits, or to the end of a window that is held."""
         found = []
         if live.waiting is not None:
-            found.append(int(times_of(live.waiting.slice(0, 1), self.config.time)[0][0]) // 1000)
+            found.append(-(-int(times_of(live.waiting.slice(0, 1), self.config.time)[0][0]) // 1000) - 1)
         if live.patterns.plan.held and live.rows is not None and live.rows.num_rows:
             first_us = int(times_of(live.rows.slice(0, 1), self.config.time)[0][0])
             query = live.patterns.query
@@ -199,7 +201,7 @@ class MatchLogic:
         if self.order is not None:
             keys.insert(1, pc.fill_null(table[self.order].cast(pa.int64()), -(2**63)).to_numpy())
         order = np.lexsort(keys)
-        cut = int(np.searchsorted(times[order], live.until_us, side="left"))
+        cut = int(np.searchsorted(times[order], live.until_us, side="right"))
         if cut < len(order):
             live.waiting = table.take(pa.array(order[cut:]))
         return (table.take(pa.array(order[:cut])) if cut else None), late

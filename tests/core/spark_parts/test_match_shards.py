@@ -73,7 +73,7 @@ def test_all_matches_come_once_however_the_stream_is_cut(
         seed=data.draw(st.integers(0, 9)),
         forgetful=forgetful,
     )
-    jitter = [data.draw(st.integers(0, DELAY_US)) for _ in rows]
+    jitter = [data.draw(st.integers(0, DELAY_US - 1)) for _ in rows]
     arriving = sorted(range(len(rows)), key=lambda n: rows[n]["ts"] + jitter[n])
     parts: list[pa.Table] = []
     while arriving:
