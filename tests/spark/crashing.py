@@ -1,8 +1,8 @@
 """Queries that kill themselves, and all of their Spark, at a chosen point of a batch's life.
 
-Run as ``python -m tests.spark.crashing FOLDER WHAT POINT BATCH KEEP``: queries that shed tuples, windows and
-groups run at once, and WHAT of them dies. With the point "never" all run to their end. Without a group of processes
-to kill, only the query dies, of an error in the same place.
+Run as ``python -m tests.spark.crashing FOLDER WHAT POINT BATCH KEEP``: queries that shed tuples, windows, groups and
+comparisons of a join run at once, and WHAT of them dies. With the point "never" all run to their end. Without a group
+of processes to kill, only the query dies, of an error in the same place.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
-from spillway import Spillway, sliding
+from spillway import Spillway, overlap, sliding
 from spillway.core import control
 from spillway.spark import facade, windows
 from spillway.spark.decide import BatchDecision
@@ -40,9 +40,11 @@ POINTS = (
     "after the sink",
     "after the commit",
 )
-KINDS = ("tuples", "windows", "groups")
+KINDS = ("tuples", "windows", "groups", "join")
 ROWS, BATCHES = 5_000, 5
 WINDOW, MAX_GAP = sliding("3 seconds", "1 second"), 3
+JOINED = overlap("customer", at_least=1)
+DEMAND = 1_000_000  # comparisons of a batch of the join
 _PAST_US = int(PAST.timestamp()) * 1_000_000
 
 
@@ -123,19 +125,33 @@ def tiers(session: SparkSession, shed: Spillway) -> DataFrame:
     return kept.select("id", "tier", "weight")
 
 
+def customers(session: SparkSession, shed: Spillway) -> DataFrame:
+    """Return orders of the same customer within two seconds, as (order, order)."""
+    at = F.timestamp_micros(moment(F.col("id"))).alias("ts")
+    sides = [
+        play(session, rows=ROWS, per_batch=ROWS // BATCHES)
+        .select("id", at, "customer")
+        .withWatermark("ts", "2 seconds")
+        for _ in range(2)
+    ]
+    return shed.join(*sides, on=JOINED, within="2 seconds", time="ts").select("id_left", "id_right")
+
+
 def begin(
     session: SparkSession, what: str, folder: Path, keep: float, death: Death
 ) -> tuple[StreamingQuery, Spillway]:
     """Start a query that writes each batch to a file of its own for each attempt."""
     (folder / "out").mkdir(parents=True, exist_ok=True)
     checkpoint, out = folder / "checkpoint", folder / "out"
-    controller = control.make("fixed", target_delay_s=2.0, keep_ratio=keep)
-    shed = Spillway("crash", 2.0, checkpoint, controller=controller, arrival="timestamp")
+    controller = control.make("fixed", target_delay_s=2.0, keep_ratio=keep, work_budget=keep * DEMAND)
+    arrival = None if what == "join" else "timestamp"  # which is not among the columns that are joined
+    shed = Spillway("crash", 2.0, checkpoint, controller=controller, arrival=arrival)
     rows = mock.patch.object(facade, "ControlRow", partial(CrashingControlRow, death=death))
     of_windows = mock.patch.object(windows, "WindowRow", partial(CrashingWindowRow, death=death))
     of_groups = mock.patch.object(facade, "GroupRow", partial(CrashingGroupRow, death=death))
     with rows, of_windows, of_groups:
-        frame = {"tuples": tuples, "windows": totals, "groups": tiers}[what](session, shed)
+        made = {"tuples": tuples, "windows": totals, "groups": tiers, "join": customers}
+        frame = made[what](session, shed)
 
     def write(frame: DataFrame, batch: int) -> None:
         assert shed.wait_for_batch(batch - 1)

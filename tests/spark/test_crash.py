@@ -10,17 +10,24 @@ import os
 import signal
 import subprocess
 import sys
+import zlib
 from collections import defaultdict
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spillway.core.chance import threshold
 from spillway.core.hashing import row_hashes
+from spillway.core.join import JoinConfig
+from spillway.spark.join_grid import Grid
+from spillway.spark.join_pack import ORDER
+from spillway.spark.join_shard import Output, ShardLogic
+from tests.core.spark_parts.shards import Shards
 from tests.spark import crashing
-from tests.spark.crashing import BATCHES, KINDS, MAX_GAP, POINTS, ROWS, WINDOW, Death, moment
+from tests.spark.crashing import BATCHES, JOINED, KINDS, MAX_GAP, POINTS, ROWS, WINDOW, Death, moment
 from tests.spark.orders import PATIENCE_S, expected, orders, told
 from tests.spark.test_windows import decided
 
@@ -110,6 +117,49 @@ def check_windows(folder: Path) -> None:
     }, "what was told is what came"
 
 
+def check_join(folder: Path) -> None:
+    """The pairs of each batch are those that the shards find, without Spark, with the budgets that were told."""
+    attempts = delivered(folder)
+    shards = Shards(crashed_join(), lasting_grid(folder), forgetful=True, part_of=part_of)
+    spent = 0.0
+    for batch in range(BATCHES):
+        table = orders(1_000 * batch, 1_000).select(["id", "customer"])
+        times = pa.array([moment(order) for order in table["id"].to_pylist()], pa.timestamp("us", "UTC"))
+        table = table.add_column(1, "ts", times)
+        rows = table.append_column(
+            ORDER, pa.array(row_hashes([table["id"], table["ts"], table["customer"]], 0, 1_000))
+        )
+        budget = told(folder / "checkpoint", batch).work_budgets[0]
+        found = shards.feed(rows, rows, budget=budget)
+        spent += shards.counts["spent"] / shards.counts["demand"]
+        pairs = sorted(zip(found["l"].to_pylist(), found["r"].to_pylist(), strict=True))
+        assert len(set(pairs)) == len(pairs) > 50
+        for delivery in attempts[batch]:
+            assert delivery == pairs, f"batch {batch}"
+    assert spent < 0.8 * BATCHES, "some comparisons were shed"
+    assert not any(delivery for delivery in attempts.get(BATCHES, [])), "nothing was left to come"
+
+
+def crashed_join() -> ShardLogic:
+    config = JoinConfig(on=JOINED, within_s=2.0, time="ts", late="drop", salt=zlib.crc32(b"crash"))
+    output = Output(("l", "lt", "lc"), ("r", "rt", "rc"), "score")
+    return ShardLogic(config, output, (2_000_000, 2_000_000))
+
+
+def lasting_grid(folder: Path) -> Grid:
+    found = json.loads((folder / "checkpoint" / "spillway" / "joins" / "0.json").read_text())
+    return Grid(**{**found, "keys": tuple(found["keys"])})
+
+
+def part_of(side: int, table: pa.Table) -> pa.Array:
+    """Return Spark's choice of a row's part, which is by a hash of the row; null without a customer."""
+    parts = (1, 2)[side]
+    return pa.array(
+        None if customer is None else hashed % parts
+        for hashed, customer in zip(table[ORDER].to_pylist(), table["customer"].to_pylist(), strict=True)
+    ).cast(pa.int32())
+
+
 def test_what_was_told_is_delivered_whatever_a_query_died_of(spark: SparkSession, tmp_path: Path) -> None:
     """All queries die once at each point, and keep another share each time."""
     shares = [0.2, 0.7, 0.3, 0.6, 0.4]
@@ -124,6 +174,7 @@ def test_what_was_told_is_delivered_whatever_a_query_died_of(spark: SparkSession
                     query.awaitTermination(PATIENCE_S)
     check_windows(tmp_path / "windows")
     check_groups(tmp_path / "groups")
+    check_join(tmp_path / "join")
     attempts = check_tuples(tmp_path / "tuples")
     assert len(attempts[2]) == 2, "a batch that died after its sink was delivered twice"
     kept = [len(deliveries[0]) * BATCHES / ROWS for deliveries in attempts.values()]
@@ -131,10 +182,11 @@ def test_what_was_told_is_delivered_whatever_a_query_died_of(spark: SparkSession
 
 
 def test_what_was_told_is_delivered_after_kill_9(tmp_path: Path) -> None:
-    """All three queries die with the machine, wherever they are when one of them has come to its point."""
+    """All queries die with the machine, wherever they are when one of them has come to its point."""
     assert crash(tmp_path, "windows", "after the sink", 3, 0.2) == -signal.SIGKILL
     assert crash(tmp_path, "windows", "never", -1, 0.9) == 0
     check_tuples(tmp_path / "tuples")
     check_groups(tmp_path / "groups")
     check_windows(tmp_path / "windows")
+    check_join(tmp_path / "join")
     assert len(delivered(tmp_path / "windows")[3]) == 2
