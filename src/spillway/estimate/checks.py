@@ -13,6 +13,8 @@ from spillway.spark.tuples import WEIGHT_MARK
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from spillway.estimate.coins import Coin
+
 
 def check(df: DataFrame, weight: str = "weight") -> DataFrame:
     """Return the DataFrame as it is if it has weights, or raise: ``df.transform(est.check)``.
@@ -42,21 +44,20 @@ def check(df: DataFrame, weight: str = "weight") -> DataFrame:
     return df
 
 
-def check_shared(
-    df: DataFrame, names: Sequence[Sequence[str]], weights: Sequence[str | None], fields: Sequence[str]
-) -> DataFrame:
-    """Return the DataFrame as it is if it has the keys and weights of these options, and no others, or raise."""
+def check_shared(df: DataFrame, coins: Sequence[Coin]) -> DataFrame:
+    """Return the DataFrame as it is if it has the keys and the weights of these coins, and no others, or raise."""
     marked = _marked(df)
-    for field, named, weight in zip(fields, names, weights, strict=True):
-        for name in named:
-            if name.partition(".")[0] not in df.columns:
-                raise unknown(field, name, df.columns)
-        if weight is not None:
-            option = "weight" if field == "key" else f"{field}_weight"
-            if weight not in df.columns:
-                raise unknown(option, weight, marked or df.columns)
-            _require_number(df, weight, None, option)
-    if None not in weights and (extra := [name for name in marked if name not in weights]):
+    for coin in coins:
+        for name in coin.key:
+            if isinstance(name, str) and name.partition(".")[0] not in df.columns:
+                raise unknown(coin.field, name, df.columns)
+        if isinstance(coin.weight, str):
+            if coin.weight not in df.columns:
+                raise unknown(coin.weight_field, coin.weight, marked or df.columns)
+            _require_number(df, coin.weight, None, coin.weight_field)
+    named = [coin.weight for coin in coins if isinstance(coin.weight, str)]
+    extra = [name for name in marked if name not in named]
+    if extra and len(named) == len(coins):
         raise SpillwayError(
             f"the DataFrame has weights that these estimates leave out: {_listed(extra)}.",
             hint=_of_join(marked),

@@ -6,13 +6,13 @@ before it is squared. With a coin of chance π, weight 1/π, and results of weig
 
     V = Σ_coins (1 - π) z²,      z = Σ w e over the results of the coin
 
-As many sums as there are coins cannot be kept in an aggregate. Each coin has a place b out of 16 and a sign s = ±1,
+As many sums as there are coins cannot be kept in an aggregate. Each coin has a place b out of 10 and a sign s = ±1,
 both hashed from its key, and what is kept is one sum a place (the "fast AMS sketch"):
 
     S_b = Σ s √(1 - π) w e,      Σ_b S_b²  is V on average,
 
 since the signs cancel the products of different coins. With few coins most have a place to themselves. With many,
-S_b is nearly normal and V has the error of 16 degrees of freedom. That is why t is taken at
+S_b is nearly normal and V has the error of 10 degrees of freedom. That is why t is taken at
 
     ν = 3 (Σ S²)² / Σ S⁴ - 2,      at most the number m of places taken
 
@@ -35,47 +35,55 @@ from spillway.errors import SpillwayError
 from spillway.estimate.binding import let, struct
 from spillway.estimate.rows import ROUNDING, bare, number
 
-PLACES = 16
+PLACES = (
+    10  # with more, a count, a sum and a mean together leave Spark's limit of 100 fields for compiled code
+)
 _SALTS = 7_046_029_254_386_353_131, 1_609_587_929_392_839_161  # far from any salt of a shedder
 Key = str | Column | Sequence[str | Column]
 
 
 @dataclass(frozen=True)
 class Coin:
-    """What was kept or dropped as one: the columns that tell it from others, and its weight."""
+    """What was kept or dropped as one: the columns that tell it from others, and its weight.
+
+    Columns are made when they are used, so that a coin can be named before there is a session.
+    """
 
     side: int  # 0 or 1: the two coins of a result are hashed apart
     field: str  # the option that named it
-    key: tuple[Column, ...]
-    w: Column
-    bare: Column  # the same, in as few nodes of the plan as can be
-    names: tuple[str, ...]  # columns that must be there, as far as they were named
-    weight: str | None  # the name of the column of weights, if it was named
+    key: tuple[str | Column, ...]
+    weight: str | Column
 
     @classmethod
     def of(cls, side: int, field: str, key: Key, weight: str | Column) -> Coin:
         """Check what names a coin."""
         given = [key] if isinstance(key, str | Column) else key
-        listed = isinstance(given, Sequence) and len(given) > 0
-        if not listed or not all((isinstance(one, str) and one) or isinstance(one, Column) for one in given):
+        if not isinstance(given, Sequence) or not given or not all(_names(one) for one in given):
             raise SpillwayError(
                 f"{field} = {key!r} is not allowed: expected a column's name, a Column, or several."
             )
-        named = [one for one in given if isinstance(one, str)]
-        return cls(
-            side=side,
-            field=field,
-            key=tuple(F.col(one) if isinstance(one, str) else one for one in given),
-            w=number("weight" if field == "key" else f"{field}_weight", weight),
-            bare=bare(weight),
-            names=tuple(named),
-            weight=weight if isinstance(weight, str) else None,
-        )
+        coin = cls(side, field, tuple(given), weight)
+        if not _names(weight):
+            raise SpillwayError(
+                f"{coin.weight_field} = {weight!r} is not allowed: expected a column's name or a Column."
+            )
+        return coin
+
+    @property
+    def weight_field(self) -> str:
+        """The option that named its weight."""
+        return "weight" if self.field == "key" else f"{self.field}_weight"
+
+    @property
+    def w(self) -> Column:
+        """The weight, null where there is none."""
+        return number(self.weight_field, self.weight)
 
     @property
     def hash(self) -> Column:
         """The coin's identity."""
-        return F.xxhash64(*self.key, F.lit(_SALTS[self.side]))
+        key = [F.col(one) if isinstance(one, str) else one for one in self.key]
+        return F.xxhash64(*key, F.lit(_SALTS[self.side]))
 
     @property
     def loss(self) -> Column:
@@ -85,9 +93,13 @@ class Coin:
 
     def sums(self, terms: Column) -> Column:
         """Return S_b of the terms w e, an array; null at places that no coin has taken."""
-        place, sampled = self.hash.bitwiseAND(F.lit(PLACES - 1)), self.bare > 1.0 + ROUNDING
-        signed = F.signum(self.hash) * F.sqrt(1.0 - 1.0 / self.bare) * terms
+        w, place = bare(self.weight), F.pmod(self.hash, F.lit(PLACES))
+        signed, sampled = F.signum(self.hash) * F.sqrt(1.0 - 1.0 / w) * terms, w > 1.0 + ROUNDING
         return F.array(*[F.sum(F.when((place == b) & sampled, signed)) for b in range(PLACES)])
+
+
+def _names(one: object) -> bool:
+    return isinstance(one, Column) or (isinstance(one, str) and one != "")
 
 
 def variance(S: Column, *, centred: bool) -> Column:

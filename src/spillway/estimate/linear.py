@@ -90,7 +90,7 @@ def ratio(
     """Estimate the sum of one column over that of another, over rows that have both; null if the latter is 0.
 
     ``spread``: how far a numerator may be off in a group where the kept ones are all in one proportion to their
-    denominators; by default as far as the largest is from zero, or 1.
+    denominators; by default as far as their mean is from zero, or 1.
     """
     rows = Rows.of(level, weight, number("numerator", numerator), number("denominator", denominator))
     (y, x), apart = rows.values, require_spread(spread)
@@ -118,7 +118,7 @@ def extremes(y: Column, x: Column | None = None) -> dict[str, Column]:
     part = y
     if x is not None:  # 0 out of 0 is in any proportion
         part = F.when(x != 0.0, F.try_divide(y, x)).when(y != 0.0, F.lit(float("nan")))
-    return {"lowest": F.min(part), "highest": F.max(part), "largest": F.max(F.abs(y))}
+    return {"lowest": F.min(part), "highest": F.max(part)}
 
 
 def alike(known: Column, rounding: float = 0.0) -> Column:
@@ -153,7 +153,8 @@ def _around(
     f = 1.0 - 2.0 * F.try_divide(AW, A * N) + F.try_divide(A + N, N * N)  # A + N = Σ w²
     X = others(rows.level, F.try_divide(A + N, N))
     same = same & (A > 0.0) & ~F.isnan(A) & (n > 1)
-    reach = F.try_divide(distance(apart, known["largest"]) * F.least(X, N), F.abs(scale))
+    d = distance(apart, F.abs(F.try_divide(known["of_y"], N)))
+    reach = F.try_divide(d * F.least(X, N), F.abs(scale))
 
     def found(once: Column) -> Column:
         V = F.try_divide(once["Q"], once["f"] * scale * scale)

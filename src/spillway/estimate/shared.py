@@ -89,8 +89,7 @@ class Shared:
 
     def check(self, df: DataFrame) -> DataFrame:
         """Return the DataFrame as it is if it has all columns that these estimates need, or raise."""
-        coins = self.coins
-        return check_shared(df, [c.names for c in coins], [c.weight for c in coins], [c.field for c in coins])
+        return check_shared(df, self.coins)
 
     def count(self) -> Column:
         """Estimate how many results there would be if no row had been shed."""
@@ -115,6 +114,7 @@ class Shared:
             **self._common(rows, y),
             **self._by_coin("y", bare(col)),
             "both": F.sum(self._both(rows) * y * y),
+            "largest": F.max(F.abs(y)),
         }
 
         def found(known: Column, err: Column) -> Column:
@@ -174,7 +174,8 @@ class Shared:
         def found(known: Column, err: Column, R: Column) -> Column:
             X, scale = F.least(self._others(known, err), known["total"]), F.abs(known["of_x"])
             same = alike(known, 0.0 if x is None else ALIKE) & (err["m"] > 1.0) & (err["V"] < float("inf"))
-            reach = F.try_divide(distance(apart, known["largest"]) * X, scale)
+            d = distance(apart, F.abs(F.try_divide(known["of_y"], known["total"])))
+            reach = F.try_divide(d * X, scale)
             return rows.around(
                 R, F.try_divide(err["V"], scale * scale), err["nu"], same=same, same_reach=reach
             )
@@ -193,16 +194,15 @@ class Shared:
         return Rows.of(self.level, reduce(mul, [coin.w for coin in self.coins]), *values)
 
     def _common(self, rows: Rows, y: Column) -> dict[str, Column]:
-        sums = {
+        return {
             "of_y": rows.sum(y),
             "total": rows.sum(),
             "rows": F.count(rows.w),
             "squares": F.sum(rows.w * rows.w),
         }
-        return {**sums, "largest": F.max(F.abs(y))}
 
     def _by_coin(self, name: str, e: Column | None = None) -> dict[str, Column]:
-        w = reduce(mul, [coin.bare for coin in self.coins])
+        w = reduce(mul, [bare(coin.weight) for coin in self.coins])
         return {f"{name}{coin.side}": coin.sums(w if e is None else w * e) for coin in self.coins}
 
     def _both(self, rows: Rows) -> Column:

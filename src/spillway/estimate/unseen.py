@@ -7,8 +7,9 @@ to α, so there are up to
     X = ln α / ln(1 - 1/w̄),      w̄ = Σ w² / Σ w
 
 of them: about 3 w at 95 %, the "rule of three", and next to none where hardly a row was shed. What each differs by,
-d, the sample does not say. It is taken to be as much as the largest value that was kept, so others may be anything
-from nothing to twice that: for ones and zeros that is just right. Of zeros alone nothing is known, and d is 1. The
+d, the sample does not say. It is taken to be as much as the values that were kept, so others may be anything from
+nothing to twice that: for ones and zeros that is just right. (For a sum of sampled zeros it is as much as the
+largest value that was not shed, for a ratio as the mean numerator.) Of zeros alone nothing is known, and d is 1. The
 caller may say better with ``spread``: 0 for a constant. The interval reaches d X to both sides for a sum, and
 d X / N for a mean, where X is N at most.
 """
@@ -39,11 +40,11 @@ def require_spread(spread: float | None) -> float | None:
     return float(spread)
 
 
-def distance(spread: float | None, largest: Column) -> Column:
-    """Return d."""
+def distance(spread: float | None, size: Column) -> Column:
+    """Return d for values of this size."""
     if spread is not None:
         return F.lit(spread)
-    return F.when(largest > 0.0, largest).otherwise(1.0)
+    return F.when(size > 0.0, size).otherwise(1.0)
 
 
 def others(level: float, w: Column) -> Column:

@@ -38,7 +38,7 @@ class Side:
     def sums(self, terms: Array, *, exact: bool) -> Array:
         """One signed sum for each place that is taken, or for each coin."""
         sampled = self.loss > 0
-        places = (self.ids if exact else self.hashes % 16)[sampled]
+        places = (self.ids if exact else self.hashes % 10)[sampled]
         _, at = np.unique(places, return_inverse=True)
         return np.bincount(at, (np.sign(self.hashes) * np.sqrt(self.loss) * terms)[sampled])
 
@@ -106,7 +106,9 @@ class Results:
 
     def _linear(self, e: Array) -> Interval:
         V, nu, m = self.error(e, centred=False)
-        reach = self._t(nu) * math.sqrt(V) if V > 0 or m == 0 else self._distance() * self._others(m)
+        reach = (
+            self._t(nu) * math.sqrt(V) if V > 0 or m == 0 else (np.abs(self.y).max() or 1.0) * self._others(m)
+        )
         value = float((self.w * e).sum())
         return value, value - reach, value + reach
 
@@ -117,11 +119,8 @@ class Results:
         V, nu, m = self.error(y - R * x, centred=True)
         reach = self._t(nu) * math.sqrt(V)
         if m > 1 and np.ptp(y / x) <= 1e-12 * abs(R):
-            reach = self._distance() * min(self._others(m), w.sum())
+            reach = (abs((w * y).sum() / w.sum()) or 1.0) * min(self._others(m), w.sum())
         return R, R - reach / abs(X), R + reach / abs(X)
-
-    def _distance(self) -> float:
-        return float(np.abs(self.y).max()) or 1.0
 
     def _others(self, m: float) -> float:
         """How many results may differ from the kept ones: as many coins as none of which is seen by chance."""

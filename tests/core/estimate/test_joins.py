@@ -48,7 +48,7 @@ def test_the_variance_is_right_on_average(signs: float) -> None:
     [((40, 40), (0.4, 0.4)), ((25, 100), (0.5, 0.2)), ((60, 30), (0.3, 1.0)), ((12, 14), (0.6, 0.6))],
 )
 def test_coverage(sizes: tuple[int, int], chances: tuple[float, float]) -> None:
-    """Sixteen sums a side are as good as one for each coin: intervals hold the truth as often as they say."""
+    """Ten sums a side are as good as one for each coin: intervals hold the truth as often as they say."""
     dice = np.random.default_rng(17)
     y = np.outer(dice.gamma(4.0, 1.0, sizes[0]), dice.gamma(4.0, 1.0, sizes[1]))
     w = [np.full(size, 1 / chance) for size, chance in zip(sizes, chances, strict=True)]
