@@ -1,8 +1,28 @@
 """What to shed: events and partial matches of a pattern, where they cost most and bring least."""
 
 from spillway.core.cep.config import PatternConfig
+from spillway.core.cep.language import QueryError, check, parse
 from spillway.core.cep.operator import Patterns
 from spillway.core.cep.run import run
+from spillway.core.cep.shedding.baselines import BaselineConfig
+from spillway.core.cep.shedding.hybrid import HybridConfig
+from spillway.core.cep.shedding.monotonic import may_invent
+from spillway.core.cep.shedding.trigger import TriggerConfig
+from spillway.core.cep.shedding.watch import WatchConfig
 from spillway.core.cep.work import Size, Work
 
-__all__ = ["PatternConfig", "Patterns", "Size", "Work", "run"]
+__all__ = [
+    "BaselineConfig",
+    "HybridConfig",
+    "PatternConfig",
+    "Patterns",
+    "QueryError",
+    "Size",
+    "TriggerConfig",
+    "WatchConfig",
+    "Work",
+    "check",
+    "may_invent",
+    "parse",
+    "run",
+]
