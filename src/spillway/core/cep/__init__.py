@@ -4,6 +4,7 @@ from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.language import QueryError, check, parse
 from spillway.core.cep.operator import Patterns
 from spillway.core.cep.run import run
+from spillway.core.cep.shed import Shed
 from spillway.core.cep.shedding.baselines import BaselineConfig
 from spillway.core.cep.shedding.hybrid import HybridConfig
 from spillway.core.cep.shedding.monotonic import may_invent
@@ -17,6 +18,7 @@ __all__ = [
     "PatternConfig",
     "Patterns",
     "QueryError",
+    "Shed",
     "Size",
     "TriggerConfig",
     "WatchConfig",

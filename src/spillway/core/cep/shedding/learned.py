@@ -34,6 +34,24 @@ class Learned:
     per_event: Floats
     selectivity: tuple[float, ...]
 
+    @classmethod
+    def nothing(cls, states: int, types: int, slices: int, *, last_repeats: bool = False) -> Learned:
+        """Return what is known before anything was seen: one class of everything, and no numbers."""
+        empty = CostModel.empty(states, 1, slices)
+        return cls(
+            trees=(Tree.single(),) * states,
+            last=Tree.single(),
+            gain=empty.gain,
+            own=empty.own,
+            cost=empty.cost,
+            completes=np.arange(states) >= states - (1 if last_repeats or states == 1 else 2),
+            event_rate=np.zeros(1),
+            event_work=np.zeros(1),
+            event_matches=np.zeros(1),
+            per_event=np.zeros(2),
+            selectivity=(0.0,) * (types + 1),
+        )
+
     @property
     def classes(self) -> int:
         """How many classes a state has at most."""

@@ -1,0 +1,173 @@
+"""Patterns in memory under a bound: which matches would be found if there were only so much time for an event.
+
+Time is virtual: an event takes as long as its work, in units, times ``unit_s`` (see shedding.simulate). So the answer
+is the same on every machine, and ``bound_s`` says how much work an event may take on average:
+
+    bound_s = units per event · unit_s
+
+Where nobody knows how many units that should be, ``bound_ratio`` puts the bound as a share of what an event took in
+the history, without shedding.
+
+**What is found.** Without negation and under the policy ``any`` some of all matches, never another one. Otherwise a
+discarded row may let a match through that is none: ``may_invent`` says where.
+
+**History.** Strategies that tell runs apart learn first, from a stretch of the stream that is longer than two
+windows. Those that go by chance (``random_input``, ``random_state``) do without, unless the bound is a ratio.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import get_args
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spillway.core.cep.config import PatternConfig
+from spillway.core.cep.estimation.learn import learn
+from spillway.core.cep.operator import Patterns
+from spillway.core.cep.shedding.enforcer import Strategy
+from spillway.core.cep.shedding.learned import Learned
+from spillway.core.cep.shedding.simulate import StrategyName, simulate, strategy_of
+from spillway.core.cep.shedding.trigger import TriggerConfig
+from spillway.core.cep.shedding.watch import WatchConfig
+from spillway.core.control.checks import require_number, require_whole
+from spillway.core.join.values import times_of
+from spillway.errors import SpillwayError, invalid, unknown
+
+Ints = npt.NDArray[np.int64]
+_BY_CHANCE = ("none", "random_input", "random_state")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shed:
+    """How a pattern is shed, and to which bound.
+
+    - ``strategy``: ``hybrid``, its halves ``state`` and ``input``, or what they are compared with: ``random_input``,
+      ``selective_input``, ``random_state``, ``selective_state``. ``none`` sheds nothing.
+    - ``bound_s``: the latency of an event, in seconds of virtual time; or ``bound_ratio``, of that in the history.
+    - ``history``: a table to learn from, with the same columns.
+    - ``smooth_events``: over how many events the latency is taken; ``percentile`` of it, None for the mean.
+    - ``check_events``: how many events pass between two checks.
+    - ``unit_s``: seconds per unit of work.
+    - ``salt``: other ones choose other events and runs.
+    """
+
+    strategy: StrategyName = "hybrid"
+    bound_s: float | None = None
+    bound_ratio: float | None = None
+    history: pa.Table | None = None
+    smooth_events: int = 1000
+    percentile: float | None = None
+    check_events: int = 100
+    unit_s: float = 1e-6
+    salt: int = 0
+
+    def __post_init__(self) -> None:
+        if self.strategy not in get_args(StrategyName):
+            raise unknown("strategy", self.strategy, get_args(StrategyName))
+        self._check_bound()
+        if self.history is not None and not isinstance(self.history, pa.Table):
+            raise invalid("history", type(self.history).__name__, "a pyarrow Table")
+        if self.history is None and self.strategy not in _BY_CHANCE:
+            hint = "give a stretch of the stream that is longer than two windows, or shed by chance: 'random_state'"
+            raise invalid("history", None, f"a table that {self.strategy!r} can learn from", hint=hint)
+        require_whole("smooth_events", self.smooth_events, 1, 10**7)
+        if self.percentile is not None:
+            require_number("percentile", self.percentile, 0.0, 100.0)
+        require_whole("check_events", self.check_events, 1, 10**9)
+        require_number("unit_s", self.unit_s, 0.0, above=True)
+        require_whole("salt", self.salt, -(2**63), 2**63 - 1)
+
+    def _check_bound(self) -> None:
+        given = [name for name in ("bound_s", "bound_ratio") if getattr(self, name) is not None]
+        if len(given) == 2:
+            raise invalid("bound_ratio", self.bound_ratio, "None where bound_s is given: there is one bound")
+        if not given and self.strategy != "none":
+            hint = "bound_ratio=0.5 is half of what an event took in the history"
+            raise invalid("bound_s", None, "the seconds that an event may take on average", hint=hint)
+        for name in given:
+            require_number(name, getattr(self, name), 0.0, above=True)
+        if self.bound_ratio is not None and self.history is None:
+            raise invalid(
+                "history", None, "a table where bound_ratio is given: it is a share of what that took"
+            )
+
+    def build(self, learned: Learned) -> Strategy | None:
+        """Return the strategy with what was learned, or None where nothing is shed."""
+        if self.strategy == "none":
+            return None
+        unshed_s = float(learned.per_event[0]) * self.unit_s
+        bound_s = self.bound_s if self.bound_ratio is None else self.bound_ratio * unshed_s
+        trigger = TriggerConfig(bound_s=bound_s)  # type: ignore[arg-type]
+        watch = WatchConfig(trigger=trigger, smooth=self.smooth_events, percentile=self.percentile)
+        return strategy_of(self.strategy, watch, learned, unshed_s=unshed_s or None)
+
+
+def shed_of(given: object) -> Shed | None:
+    """Return what was given if it says how to shed, or nothing."""
+    if given is None or isinstance(given, Shed):
+        return given
+    hint = (
+        "Shed(strategy='random_state', bound_s=20e-6), or with a history Shed(bound_ratio=0.5, history=table)"
+    )
+    raise invalid("shedding", given, "None or a Shed, which says how and to which bound", hint=hint)
+
+
+def shed_matches(config: PatternConfig, table: pa.Table, shed: Shed) -> pa.Table:
+    """Return the matches that are found under a bound, with the numbers of their rows in the table."""
+    patterns = config.build()
+    learned = _learned(patterns, shed)
+    rows = _in_time(table, config.time)
+    if not len(rows):
+        return patterns.schema.empty_table()
+    outcome = simulate(
+        config,
+        table.take(pa.array(rows)),
+        learned,
+        shed.build(learned),
+        check_events=shed.check_events,
+        unit_s=shed.unit_s,
+        salt=shed.salt,
+        keep_matches=True,
+    )
+    found = patterns.schema.empty_table() if outcome.found is None else outcome.found
+    columns = [
+        pa.chunked_array([_at(rows, c) for c in column.chunks], column.type) for column in found.columns
+    ]
+    return pa.table(columns, schema=found.schema)
+
+
+def _learned(patterns: Patterns, shed: Shed) -> Learned:
+    """Return what is learned from the history, or that nothing is known."""
+    plan, config = patterns.plan, patterns.config
+    if shed.history is None:
+        return Learned.nothing(
+            len(plan.elements), len(plan.types), config.slices, last_repeats=plan.elements[-1].repeated
+        )
+    try:
+        past = replace(config, schema=shed.history.schema)
+    except SpillwayError as error:
+        raise SpillwayError(f"history: {error}") from error
+    kinds = (dict(plan.attributes), dict(past.build().plan.attributes))
+    for name, kind in kinds[0].items():
+        if kinds[1][name] != kind:
+            raise invalid(
+                "history", name, f"a column of the kind {kind!r} as in the table, not {kinds[1][name]!r}"
+            )
+    return learn(past, shed.history.take(pa.array(_in_time(shed.history, config.time))))
+
+
+def _in_time(table: pa.Table, time: str) -> Ints:
+    """Return the rows that have a time, in its order."""
+    times, timed = times_of(table, time)
+    rows = np.flatnonzero(timed)
+    return rows[np.argsort(times[rows], kind="stable")]
+
+
+def _at(rows: Ints, places: pa.Array) -> pa.Array:
+    """Return the rows at some places, or lists of them at lists of places."""
+    if isinstance(places, pa.ListArray):
+        return pa.ListArray.from_arrays(places.offsets, _at(rows, places.values))
+    return pa.array(rows[places.to_numpy()])

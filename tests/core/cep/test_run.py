@@ -1,0 +1,122 @@
+"""Patterns in memory under a bound: some of the matches, the same ones each time, and errors that help."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from spillway.core.cep import Shed, run
+from spillway.core.cep.shedding.draws import draws
+from spillway.errors import SpillwayError
+
+QUERY = """PATTERN SEQ(A a, B{1,2} b[], C c) WHERE a.id = c.id AND b[i].id = a.id AND a.v + b[last].v <= c.v
+           WITHIN 100 us"""
+NAMES = ("hybrid", "state", "input", "random_input", "selective_input", "random_state", "selective_state")
+PAIR = "PATTERN SEQ(A a, B b) WITHIN 5 s"
+
+
+def stream(rows: int, salt: int) -> pa.Table:
+    """One row a microsecond, but in any order, and some rows have no time."""
+    kind, key, value = (draws(np.arange(rows), salt + n) for n in range(3))
+    times = np.argsort(draws(np.arange(rows), salt + 3))
+    return pa.table(
+        {
+            "ts": pa.array(times, pa.timestamp("us"), mask=value > 0.99),
+            "type": np.array(list("ABCD"))[(kind * 4).astype(int)],
+            "id": (key * 3).astype(int),
+            "v": (value * 10).astype(int),
+        }
+    )
+
+
+def found(table: pa.Table) -> set[str]:
+    rows = [str(row) for row in table.to_pylist()]
+    assert len(set(rows)) == len(rows)
+    return set(rows)
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    return stream(1500, salt=1)
+
+
+@pytest.fixture(scope="module")
+def history() -> pa.Table:
+    return stream(800, salt=11)
+
+
+@pytest.fixture(scope="module")
+def everything(table: pa.Table) -> set[str]:
+    return found(run(QUERY, table, time="ts", type="type"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_some_of_the_matches_are_found_and_no_other(
+    name: str, table: pa.Table, history: pa.Table, everything: set[str]
+) -> None:
+    how = Shed(strategy=name, bound_ratio=0.4, history=history, smooth_events=200, check_events=50)  # type: ignore[arg-type]
+    some = run(QUERY, table, time="ts", type="type", shedding=how)
+    assert 0 < some.num_rows < len(everything)
+    assert found(some) < everything
+    if name == "hybrid":
+        assert run(QUERY, table, time="ts", type="type", shedding=how).equals(some), "the same ones each time"
+
+
+def test_nothing_is_lost_without_need(table: pa.Table, everything: set[str]) -> None:
+    for how in (Shed(strategy="none"), Shed(strategy="random_state", bound_s=1.0)):
+        assert found(run(QUERY, table, time="ts", type="type", shedding=how)) == everything
+
+
+def test_a_tighter_bound_finds_less(table: pa.Table, everything: set[str]) -> None:
+    sizes = [len(everything)]
+    for bound in (20e-6, 10e-6, 5e-6):
+        how = Shed(strategy="random_state", bound_s=bound, smooth_events=200)
+        sizes.append(run(QUERY, table, time="ts", type="type", shedding=how).num_rows)
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] < sizes[0] / 2
+
+
+def test_short_and_empty_tables() -> None:
+    how = Shed(strategy="random_input", bound_s=1.0)
+    table = pa.table({"ts": [2, 1, None], "type": ["B", "A", "A"]})
+    assert run(PAIR, table, time="ts", type="type", shedding=how).to_pylist() == [{"a": 1, "b": 0}]
+    assert run(PAIR, table.slice(2), time="ts", type="type", shedding=how).num_rows == 0
+    assert run(PAIR, table.slice(0, 0), time="ts", type="type", shedding=how).column_names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"strategy": "hybrit", "bound_s": 1.0}, "did you mean 'hybrid'"),
+        ({"strategy": "random_state"}, r"bound_s = None .* bound_ratio=0.5 is half"),
+        ({"strategy": "random_state", "bound_s": 0.0}, "bound_s = 0.0"),
+        ({"strategy": "random_state", "bound_s": 1.0, "bound_ratio": 0.5}, "there is one bound"),
+        ({"strategy": "random_state", "bound_ratio": 0.5}, "it is a share of what that took"),
+        ({"bound_s": 1.0}, "a table that 'hybrid' can learn from"),
+        ({"bound_s": 1.0, "history": [1]}, "history = 'list'"),
+        ({"strategy": "none", "check_events": 0}, "check_events = 0"),
+        ({"strategy": "none", "smooth_events": 0}, "smooth_events = 0"),
+        ({"strategy": "none", "percentile": 101}, "percentile = 101"),
+        ({"strategy": "none", "unit_s": -1}, "unit_s = -1"),
+        ({"strategy": "none", "salt": 0.5}, "salt = 0.5"),
+    ],
+)
+def test_wrong_options_are_told(options: dict[str, object], message: str) -> None:
+    with pytest.raises(SpillwayError, match=message):
+        Shed(**options)  # type: ignore[arg-type]
+
+
+def test_wrong_arguments_are_told(table: pa.Table) -> None:
+    with pytest.raises(SpillwayError, match=r"shedding = 'hybrid' .* a Shed"):
+        run(QUERY, table, time="ts", type="type", shedding="hybrid")  # type: ignore[arg-type]
+    with pytest.raises(SpillwayError, match="table = 'list'"):
+        run(QUERY, [1], time="ts", type="type")  # type: ignore[arg-type]
+    for history, message in (
+        (table.drop_columns("v"), "history: line 1, column .* no attribute 'v'"),
+        (table.drop_columns("ts"), "history: time = 'ts'"),
+        (table.set_column(3, "v", table["v"].cast(pa.float64())), "'int' as in the table, not 'float'"),
+        (table.slice(0, 0), "give a longer stretch"),
+    ):
+        with pytest.raises(SpillwayError, match=message):
+            run(QUERY, table, time="ts", type="type", shedding=Shed(bound_s=1.0, history=history))
