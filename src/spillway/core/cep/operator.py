@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from spillway.core.blob import together, under
 from spillway.core.cep.codegen import Program
 from spillway.core.cep.compiled import compiled, interpreted
 from spillway.core.cep.config import PatternConfig
@@ -29,7 +30,7 @@ from spillway.core.cep.output import Output
 from spillway.core.cep.placing import texts_of
 from spillway.core.cep.plan import Plan
 from spillway.core.cep.reading import Bools, Floats, Ints, Reader, Rows, kinds_of, with_pause
-from spillway.core.cep.runs import Runs, under
+from spillway.core.cep.runs import Runs
 from spillway.core.cep.snapshot import from_bytes, to_bytes
 from spillway.core.cep.terms import NULL, words
 from spillway.core.cep.timeouts import Timeouts
@@ -320,8 +321,7 @@ class Patterns:
             "tracking": {} if self._tracking is None else self._tracking.snapshot(),
             "timeouts": {} if self._timeouts is None else self._timeouts.snapshot(),
         }
-        arrays = {f"{part}.{name}": array for part, found in parts.items() for name, array in found.items()}
-        return to_bytes(meta, arrays)
+        return to_bytes(meta, together(parts))
 
     def _restore(self, state: bytes) -> None:
         meta, arrays = from_bytes(state)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from spillway.core.blob import together, under
 from spillway.core.cep import chains, store
 from spillway.core.cep.dropping import distinct, drop, tally
 from spillway.core.cep.layout import Layout
@@ -108,17 +109,10 @@ class Runs:
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as arrays."""
-        state = {f"chains.{name}": array for name, array in chains.snapshot(self.chains).items()}
-        for n, part in enumerate(self.stores):
-            state |= {f"{n}.{name}": array for name, array in store.snapshot(part).items()}
-        return state
+        stores = {str(n): store.snapshot(part) for n, part in enumerate(self.stores)}
+        return together({"chains": chains.snapshot(self.chains), **stores})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a snapshot."""
         self.chains = chains.restore(under("chains.", state), *self._node_shape)
         self.stores = [store.restore(under(f"{n}.", state), shape) for n, shape in enumerate(self._shapes)]
-
-
-def under(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arrays whose names begin with a prefix, without it."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

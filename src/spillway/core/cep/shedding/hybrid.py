@@ -45,11 +45,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.blob import together, under
 from spillway.core.cep.shedding.cost_model import CostModel
 from spillway.core.cep.shedding.events import EventModel
 from spillway.core.cep.shedding.knapsack import exact_set, greedy_set, split_shares
 from spillway.core.cep.shedding.orders import Orders, Seen
-from spillway.core.cep.shedding.watch import WatchConfig, under
+from spillway.core.cep.shedding.watch import WatchConfig
 from spillway.core.control.checks import require_number
 from spillway.errors import unknown
 
@@ -138,7 +139,7 @@ class Hybrid:
         }
         discarded = np.empty(0) if self._orders.events is None else self._orders.events
         own = {"numbers": np.array([price, self.slow_price, self.idle]), "discarded": discarded}
-        return {**own, **{f"{part}.{n}": a for part, found in parts.items() for n, a in found.items()}}
+        return own | together(parts)
 
     def _restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         price, self.slow_price, self.idle = state["numbers"].tolist()

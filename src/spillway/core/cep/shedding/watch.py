@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.blob import together, under
 from spillway.core.cep.shedding.cost_model import CostModel, Counts
 from spillway.core.cep.shedding.latency import Latency
 from spillway.core.cep.shedding.orders import Seen
@@ -98,8 +99,8 @@ class Watch:
         """Return all that it remembers, as arrays; the cost model is not among it."""
         left = np.nan if self._left is None else self._left
         numbers = np.array([self.trigger.margin, self.trigger.waited, left, self._passed])
-        latency = {f"latency.{name}": array for name, array in self.latency.snapshot().items()}
-        return {"numbers": numbers, "sums": np.stack(self._sums), **latency}
+        own = {"numbers": numbers, "sums": np.stack(self._sums)}
+        return own | together({"latency": self.latency.snapshot()})
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Go on from a snapshot."""
@@ -123,8 +124,3 @@ class Watch:
         if not self.only_last:
             return seen.times
         return seen.times[(seen.classes >= 0) & seen.kept]
-
-
-def under(prefix: str, state: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """Return what a snapshot holds under a prefix."""
-    return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
