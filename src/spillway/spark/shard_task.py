@@ -4,22 +4,25 @@ What a shard does is its logic's (join_shard.py, match_shard.py); this is what a
 
 Making a shard from its state takes time: bit sets and indexes are built anew. Spark uses its Python processes again,
 so a process remembers the shards it had last. A shard is taken from there only if the state that Spark hands over is,
-to the checksum, the one that it left; where it is not (another process had it in between, a batch is done again), it
-is made from the state. What comes out is the same.
+to the checksum, the one that it left, and if the logic is the one that made it; where it is not (another process had
+it in between, a batch is done again, a query was started with other options), it is made from the state. What comes
+out is the same.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 import warnings
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pyspark import cloudpickle
 from pyspark.sql import functions as F
 
 from spillway.spark.join_grid import Grid
@@ -102,12 +105,20 @@ class Logic(Protocol):
 
 @dataclass(frozen=True)
 class ShardTask:
-    """Does what one shard has to do in one batch. Picklable: it travels to the task."""
+    """Does what one shard has to do in one batch. Picklable: it travels to the task.
+
+    ``made_by`` tells logics apart: a digest of all that this one is made of, taken where the query is built.
+    """
 
     logic: Logic
     grid: Grid
     control: ControlRow
     enforce: bool
+    made_by: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        digest = hashlib.blake2b(cloudpickle.dumps(self.logic), digest_size=16).digest()  # type: ignore[no-untyped-call]
+        object.__setattr__(self, "made_by", digest)
 
     def __call__(
         self, key: tuple[int], frames: Iterable[pd.DataFrame], state: GroupState
@@ -120,7 +131,7 @@ class ShardTask:
         shard = int(key[0])
         logic = self.logic.of_shard(shard)
         place = (self.control.folder, self.control.stage, shard)
-        live = REMEMBERED.take(place, state.get) if state.exists else logic.begin(None)
+        live = REMEMBERED.take(place, self.made_by, state.get) if state.exists else logic.begin(None)
         if live is None:
             live = logic.begin(state.get)
         arrived = Arrived.of(frames, self.grid.counts(shard))
@@ -138,7 +149,7 @@ class ShardTask:
         logic.forget(live)
         after = live.state()
         state.update(after)
-        REMEMBERED.put(place, after, live)
+        REMEMBERED.put(place, self.made_by, after, live)
         wakes_ms = logic.wakes_ms(live)
         if wakes_ms is not None:
             state.setTimeoutTimestamp(max(1, watermark_ms, wakes_ms))
@@ -188,14 +199,14 @@ class Memory:
         self._most = most
         self._shards: OrderedDict[tuple[str, int, int], tuple[Any, Shard]] = OrderedDict()
 
-    def take(self, place: tuple[str, int, int], state: tuple[Any, ...]) -> Any:
-        """Return the shard that left this very state, None if it is not here."""
+    def take(self, place: tuple[str, int, int], made_by: bytes, state: tuple[Any, ...]) -> Any:
+        """Return the shard of this logic that left this very state, None if it is not here."""
         left, live = self._shards.pop(place, (None, None))
-        return live if left == _fingerprint(state) else None
+        return live if left == (made_by, *_fingerprint(state)) else None
 
-    def put(self, place: tuple[str, int, int], state: tuple[Any, ...], live: Shard) -> None:
-        """Remember a shard with the state that it leaves."""
-        self._shards[place] = (_fingerprint(state), live)
+    def put(self, place: tuple[str, int, int], made_by: bytes, state: tuple[Any, ...], live: Shard) -> None:
+        """Remember a shard with its logic and the state that it leaves."""
+        self._shards[place] = ((made_by, *_fingerprint(state)), live)
         while len(self._shards) > self._most:
             self._shards.popitem(last=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from typing import Any
 
@@ -9,10 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spillway.core.join import JoinConfig, Predicate, equality, inner_product, overlap, subset, superset
+from spillway.core.join import (
+    JoinConfig,
+    Predicate,
+    Shedding,
+    Utility,
+    equality,
+    inner_product,
+    overlap,
+    subset,
+    superset,
+)
 from spillway.errors import SpillwayError
 from spillway.spark.join_grid import Grid
-from spillway.spark.join_shard import Output, ShardLogic
+from spillway.spark.join_shard import Live, Output, ShardLogic
 from tests.core.join import oracle
 from tests.core.spark_parts.shards import Shards, with_order
 
@@ -55,6 +66,7 @@ def logic(on: Predicate, **options: Any) -> ShardLogic:
         late="drop",
         access=access,
         shedding=options.pop("shedding", "selective"),
+        salt=options.pop("salt", 0),
     )
     return ShardLogic(
         config, Output(("l", "lt", "lv"), ("r", "rt", "rv"), "score"), (DELAY_US, DELAY_US), **options
@@ -161,6 +173,54 @@ def test_a_budget_is_kept_and_gives_some_of_the_pairs_the_same_on_replay() -> No
     exact = expected(on, left, right, min(latest(left), latest(right)) - DELAY_US)
     assert set(runs[0]) < exact
     assert 0.02 < len(runs[0]) / len(exact) < 0.9
+
+
+def worth(even: float) -> Shedding:
+    worths = {row: (even, 1.0)[row % 2] for row in range(360)}
+    return Shedding(utility=Utility("id", worths), period_s=0.5)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"on": overlap("v", at_least=1)}, {"on": overlap("v", at_least=3)}),
+        ({"shedding": Shedding(sample=0.01)}, {"shedding": Shedding(sample=0.9, memory=0.0)}),
+        ({"shedding": worth(0.0)}, {"shedding": worth(9.0)}),
+        ({"salt": 1, "shedding": "random"}, {"salt": 2, "shedding": "random"}),
+    ],
+    ids=["threshold", "shedding", "utility", "salt"],
+)
+def test_a_process_that_is_used_again_takes_other_options_from_the_next_start(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    on, make, kind = CASES["overlap"]
+    chance = random.Random(5)
+    left, right = rows(chance, make, kind, 6, 60), rows(chance, make, kind, 6, 60)
+    found: dict[str, list[list[oracle.Pair]]] = {}
+    for process, second in (("kept on", before), ("used again", after), ("fresh", after)):
+        shards = Shards(logic(**{"on": on, **before}), ALONE, part_of=parts(on, ALONE))
+        found[process] = []
+        for number, batch in enumerate(zip(left, right, strict=True)):
+            if number == 3:
+                shards.logic = logic(**{"on": on, **second})
+                shards.forgetful = process == "fresh"
+            found[process].append(pairs_of(shards.feed(*batch, budget=600.0)))
+    assert found["used again"] == found["fresh"] != found["kept on"]
+
+
+def test_a_process_remembers_a_shard_of_the_same_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    on, make, kind = CASES["overlap"]
+    chance = random.Random(5)
+    left, right = rows(chance, make, kind, 4, 20), rows(chance, make, kind, 4, 20)
+    made: list[Any] = []
+    restored = Live.restored
+    monkeypatch.setattr(Live, "restored", lambda *given: made.append(given) or restored(*given))
+    shards = Shards(logic(on), ALONE, part_of=parts(on, ALONE))
+    for number, batch in enumerate(zip(left, right, strict=True)):
+        shards.logic = pickle.loads(pickle.dumps(logic(on)))
+        shards.forgetful = number == 3
+        shards.feed(*batch)
+        assert len(made) == (number == 3)
 
 
 def test_what_is_shed_at_random_counts_the_rows_and_the_demand_before() -> None:
