@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pickle
 import random
+from collections import Counter, defaultdict
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -236,6 +239,68 @@ def test_what_is_shed_at_random_counts_the_rows_and_the_demand_before() -> None:
         dropped += thinned.counts["dropped"]
     assert dropped > 300
     assert abs(demand) < 0.3 * 159_611, "of what all comparisons would be"
+
+
+def test_equality_keeps_to_a_budget_by_dropping_rows_and_counts_them() -> None:
+    on, make, kind = CASES["equality"]
+    chance = random.Random(7)
+    left, right = rows(chance, make, kind, 10, 200), rows(chance, make, kind, 10, 200)
+    budget = 6_000.0
+    exact, thinned = (Shards(logic(on), HASHED, part_of=parts(on, HASHED)) for _ in range(2))
+    again = Shards(logic(on), HASHED, seed=1, forgetful=True, part_of=parts(on, HASHED))
+    totals: Counter[str] = Counter()
+    found: list[oracle.Pair] = []
+    for batch in zip(left, right, strict=True):
+        exact.feed(*batch)
+        some = pairs_of(thinned.feed(*batch, budget=budget))
+        assert sorted(some) == sorted(pairs_of(again.feed(*batch, budget=budget)))
+        found += some
+        totals.update({name: int(thinned.counts[name]) for name in ("spent", "demand", "dropped")})
+        totals["exact"] += int(exact.counts["demand"])
+    known = expected(on, left, right, min(latest(left), latest(right)) - DELAY_US)
+    assert len(found) == len(set(found))
+    assert set(found) < known
+    assert len(found) > 0.02 * len(known)
+    assert 0.5 * 10 * budget < totals["spent"] < 1.1 * 10 * budget
+    assert abs(totals["demand"] / totals["exact"] - 1.0) < 0.2, "what all rows would have taken"
+    assert totals["dropped"] > 1_500
+
+
+def test_copies_of_a_row_on_a_grid_are_dropped_alike_and_counted_once() -> None:
+    on, make, kind = CASES["overlap"]
+    chance = random.Random(5)
+    left, right = rows(chance, make, kind, 6, 60), rows(chance, make, kind, 6, 60)
+    made = logic(on, shedding="random")
+    made = replace(made, config=replace(made.config, within_s=60.0))  # so that all that is kept can be seen
+    shards = Shards(made, GRID, part_of=parts(on, GRID))
+    came = dropped = waiting = 0
+    held: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for batch in zip(left, right, strict=True):
+        shards.feed(*batch, budget=3_000.0)
+        came += int(shards.counts["arrived"] - shards.counts["unmatched"])
+        dropped += int(shards.counts["dropped"])
+        waiting = int(shards.counts["waiting"])
+        for side, keys in [
+            *((0, keys) for keys in GRID.targets(0)),
+            *((1, keys) for keys in GRID.targets(1)),
+        ]:
+            new = []
+            for key in keys:
+                now = kept_numbers(shards, key, side)
+                new.append(now - held[side, key])
+                held[side, key] = now
+            new.sort(key=len)
+            assert all(few <= more for few, more in pairwise(new)), (
+                "a cell that keeps more keeps those as well"
+            )
+    counting = [(side, key) for key in GRID.keys for side in (0, 1) if GRID.counts(key)[side]]
+    assert dropped == came - waiting - sum(len(held[each]) for each in counting)
+    assert 0.2 * came < dropped < 0.8 * came
+
+
+def kept_numbers(shards: Shards, key: int, side: int) -> set[int]:
+    store = shards.logic.begin(shards.states[key].get).join.stores[side]
+    return set(store.numbers[store.live].tolist())
 
 
 def test_observing_compares_everything() -> None:
