@@ -1,4 +1,8 @@
-"""Runs counted and dropped where they lie, in one pass over a store."""
+"""Runs counted and dropped where they lie, in one pass over a store.
+
+A run whose window has passed may still lie there. It is no run any more: it is not counted, and goes uncounted when
+others are dropped. So what is told of runs does not depend on when the store was last swept.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,9 @@ from spillway.core.kernel import kernel
 
 @kernel
 def slice_of(first: int, now: int, within: int, slices: int) -> Any:
-    """Return the time slice that a run is in, the last one if its window has passed."""
-    return min(slices - 1, max(0, now - first) * slices // within)
+    """Return the time slice that a run is in, -1 if its window has passed."""
+    age = max(0, now - first)
+    return -1 if age >= within else age * slices // within
 
 
 @kernel
@@ -24,7 +29,9 @@ def tally(ints: Any, buckets: Any, meta: Any, now: int, within: int, table: Any)
     for bucket in range(meta[BUCKETS]):
         start = buckets[bucket, START]
         for i in range(start, start + buckets[bucket, COUNT]):
-            table[ints[2, i], slice_of(ints[0, i], now, within, slices)] += 1
+            at = slice_of(ints[0, i], now, within, slices)
+            if at >= 0:
+                table[ints[2, i], at] += 1
 
 
 @kernel
@@ -41,12 +48,15 @@ def drop(
     gone: Any,
 ) -> Any:
     """Drop the runs of a store that are chosen by [class, slice]; write their serials, return how many."""
-    slices, dropped = limits.shape[1], 0
+    slices, dropped, expired = limits.shape[1], 0, 0
     for bucket in range(meta[BUCKETS]):
         start, kept, earliest = buckets[bucket, START], 0, NEVER
         for i in range(start, start + buckets[bucket, COUNT]):
-            limit = limits[ints[2, i], slice_of(ints[0, i], now, within, slices)]
-            if chosen(salts, spare, limit, ints[1, i]):
+            age = slice_of(ints[0, i], now, within, slices)
+            if age < 0:
+                expired += 1
+                continue
+            if chosen(salts, spare, limits[ints[2, i], age], ints[1, i]):
                 gone[dropped] = ints[1, i]
                 dropped += 1
                 continue
@@ -60,7 +70,7 @@ def drop(
             kept += 1
         buckets[bucket, COUNT] = kept
         buckets[bucket, EARLIEST] = earliest
-    meta[LIVE] -= dropped
+    meta[LIVE] -= dropped + expired
     return dropped
 
 

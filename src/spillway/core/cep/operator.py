@@ -13,6 +13,7 @@ wait for a watermark. ``snapshot()`` is all of it. ``size`` says how many runs t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -42,6 +43,7 @@ from spillway.errors import SpillwayError
 
 FOREVER = 2**62
 _ALL = 2**62  # a budget that is never spent
+_ENOUGH = 0.95  # of the runs that there may be
 
 
 class Patterns:
@@ -174,11 +176,16 @@ class Patterns:
         return self.config.most_runs is not None and self._runs.count > self.config.most_runs
 
     def _relieve(self, place: int) -> None:
-        """Shed until there are few enough runs; the row's place is the salt."""
-        before = self._runs.count
-        if self.relieve is not None:
+        """Free what has expired, then shed until there are few enough runs; the row's place is the salt.
+
+        Few enough are some less than there may be, or it would have to be done again with the next row.
+        """
+        self._limit = max(self._limit, self._now - self._within)
+        self._collect()
+        before, enough = self._runs.count, math.ceil(_ENOUGH * (self.config.most_runs or 0))
+        if self.relieve is not None and before > enough:
             self.relieve(self)
-        while self._crowded:
+        while self._runs.count > enough:
             self.shed(0.5, salt=place)
             place += 1
         self.work.crowded_out += before - self._runs.count

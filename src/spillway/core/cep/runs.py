@@ -86,7 +86,8 @@ class Runs:
         parts = [self.stores[n].ints[:3, store.live(self.stores[n])] for n in numbers]
         first, serials, kinds = np.concatenate(parts, axis=1)
         _, at = np.unique(serials, return_index=True)
-        ages = np.minimum(np.maximum(0, now - first[at]), self._within - 1)
+        ages = np.maximum(0, now - first[at])
+        at, ages = at[ages < self._within], ages[ages < self._within]
         np.add.at(table, (kinds[at], ages * table.shape[1] // self._within), 1)
 
     def shed(self, now: int, limits: Ints, salts: Ints, spare: int) -> Ints:
