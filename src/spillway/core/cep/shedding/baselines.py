@@ -30,9 +30,11 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.blob import together, under
 from spillway.core.cep.shedding.cost_model import CostModel
 from spillway.core.cep.shedding.knapsack import split_shares
 from spillway.core.cep.shedding.orders import Orders, Seen
+from spillway.core.cep.shedding.state import FORMAT, read_state
 from spillway.core.cep.shedding.watch import WatchConfig
 from spillway.core.control.checks import require_whole
 from spillway.errors import invalid, unknown
@@ -63,19 +65,44 @@ class BaselineConfig:
         if self.strategy == "selective_input" and max(self.selectivity, default=0.0) <= 0.0:
             raise invalid("selectivity", self.selectivity, "matches per event by type, some above 0")
 
-    def build(self, model: CostModel) -> InputBaseline | StateBaseline:
-        """Return the shedder. The model tells the load of the runs; it may be empty."""
-        if self.strategy.endswith("input"):
-            return InputBaseline(self, model)
-        return StateBaseline(self, model)
+    def build(self, model: CostModel, state: bytes | None = None) -> InputBaseline | StateBaseline:
+        """Return the shedder, or as it was when a snapshot was made.
+
+        The model tells the load of the runs; it may be empty.
+        """
+        kind = InputBaseline if self.strategy.endswith("input") else StateBaseline
+        shedder = kind(self, model)
+        if state is not None:
+            shedder.restore(state)
+        return shedder
 
 
-class InputBaseline:
+class _Baseline:
+    """What both kinds of baseline remember: the cost model and the watch over it, and how much is kept."""
+
+    def __init__(self, config: BaselineConfig, model: CostModel) -> None:
+        self.config, self.model, self.watch = config, model, config.watch.build(model)
+        self.keep = 1.0
+
+    def snapshot(self) -> bytes:
+        """Return all that it knows, from which ``build(state)`` goes on exactly."""
+        parts = {"model": self.model.snapshot(), "watch": self.watch.snapshot()}
+        arrays = {"keep": np.array([self.keep]), **together(parts)}
+        return FORMAT.write({"strategy": self.config.strategy}, arrays)
+
+    def restore(self, state: bytes) -> None:
+        """Go on from a snapshot."""
+        found = read_state(state, self.config.strategy, self.model.gain.shape)
+        self.keep = float(found["keep"][0])
+        self.model = self.watch.model = CostModel.restore(under("model.", found))
+        self.watch.restore(under("watch.", found))
+
+
+class InputBaseline(_Baseline):
     """Discards events, at random or by type."""
 
     def __init__(self, config: BaselineConfig, model: CostModel) -> None:
-        self.config, self.watch = config, config.watch.build(model)
-        self.keep = 1.0
+        super().__init__(config, model)
         if config.unshed_s is not None:
             self.keep = min(1.0, (self.watch.trigger.target_s / config.unshed_s) ** (1 / config.elements))
 
@@ -103,11 +130,8 @@ class InputBaseline:
         return kept
 
 
-class StateBaseline:
+class StateBaseline(_Baseline):
     """Removes runs, at random or by state."""
-
-    def __init__(self, config: BaselineConfig, model: CostModel) -> None:
-        self.config, self.model, self.watch = config, model, config.watch.build(model)
 
     def step(self, seen: Seen) -> Orders:
         """Remove as much as is too much."""

@@ -1,4 +1,8 @@
-"""Puts a strategy's orders into practice: filters events, processes them, counts, removes and refuses runs."""
+"""Puts a strategy's orders into practice: filters events, processes them, counts, removes and refuses runs.
+
+**State.** Runs are the operator's state and have a snapshot of their own. That of the enforcer holds the standing
+orders, what was done so far, and what the strategy knows. From both, taken after the same call, it goes on exactly.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spillway.core.blob import BlobFormat, under
 from spillway.core.cep.operator import Patterns
 from spillway.core.cep.shedding.cost_model import Counts
 from spillway.core.cep.shedding.input_filter import InputFilter
@@ -22,6 +27,9 @@ from spillway.errors import SpillwayError
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+_FORMAT = BlobFormat(b"SPENFO", version=1, owner="an enforcer")
+_NUMBERS = ("shed_runs", "refused_runs", "discarded", "rows", "_checks", "_latest")
+_TABLES = ("shed", "refuse", "unwanted", "events", "types")
 
 
 class Strategy(Protocol):
@@ -29,6 +37,12 @@ class Strategy(Protocol):
 
     def step(self, seen: Seen) -> Orders:
         """Take in what was seen since the last check, and decide."""
+
+    def snapshot(self) -> bytes:
+        """Return all that it knows."""
+
+    def restore(self, state: bytes) -> None:
+        """Go on from a snapshot."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +59,7 @@ class Enforcer:
 
     - ``unit_s``: seconds per unit of work, one number or one for each type of the query (the last for other types).
     - ``resource``: Ω by state, to weigh examinations with.
+    - ``state``: a snapshot to go on from, where the operator goes on from its own. The strategy may be a new one.
     """
 
     def __init__(
@@ -57,6 +72,7 @@ class Enforcer:
         unit_s: float | Sequence[float] = 1e-6,
         resource: Floats | None = None,
         salt: int = 0,
+        state: bytes | None = None,
     ) -> None:
         if not patterns.config.tracked:
             raise SpillwayError("runs are not tracked, so they cannot be shed.", hint="pass tracked=True")
@@ -68,6 +84,8 @@ class Enforcer:
         self.shed_runs = self.refused_runs = self.discarded = self.rows = 0
         self._checks = 0
         self._latest: int | None = None
+        if state is not None:
+            self._restore(state)
         patterns.classify(list(trees))
 
     def process(self, table: pa.Table) -> Done:
@@ -122,6 +140,33 @@ class Enforcer:
             self.patterns.refuse(0.0 if orders.refuse is None else orders.refuse, self.salt, orders.spare)
         self.refused_runs = int(self.patterns.refused.sum())
         self.orders = orders
+
+    def snapshot(self) -> bytes:
+        """Return what is ordered, done and known to the strategy; the operator's runs are in its own snapshot."""
+        meta = {
+            "numbers": {name: getattr(self, name) for name in _NUMBERS},
+            "spare": self.orders.spare,
+            "reason": self.orders.reason,
+            "sheds": self.strategy is not None,
+        }
+        orders = {name: getattr(self.orders, name) for name in _TABLES}
+        arrays = {f"orders.{name}": table for name, table in orders.items() if table is not None}
+        if self.strategy is not None:
+            arrays["strategy"] = np.frombuffer(self.strategy.snapshot(), np.uint8)
+        return _FORMAT.write(meta, arrays)
+
+    def _restore(self, state: bytes) -> None:
+        meta, arrays = _FORMAT.read(state)
+        if meta["sheds"] != (self.strategy is not None):
+            raise SpillwayError(
+                f"state: made {'with' if meta['sheds'] else 'without'} a strategy, this one is not.",
+                hint="restore with the same strategy, or start without a state",
+            )
+        if self.strategy is not None:
+            self.strategy.restore(arrays["strategy"].tobytes())
+        for name, number in meta["numbers"].items():
+            setattr(self, name, number)
+        self.orders = Orders(**under("orders.", arrays), spare=meta["spare"], reason=meta["reason"])
 
 
 def type_numbers(column: pa.ChunkedArray, types: Sequence[str]) -> Ints:

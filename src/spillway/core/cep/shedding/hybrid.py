@@ -38,9 +38,8 @@ cost_model).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +49,7 @@ from spillway.core.cep.shedding.cost_model import CostModel
 from spillway.core.cep.shedding.events import EventModel
 from spillway.core.cep.shedding.knapsack import exact_set, greedy_set, split_shares
 from spillway.core.cep.shedding.orders import Orders, Seen
+from spillway.core.cep.shedding.state import FORMAT, read_state
 from spillway.core.cep.shedding.watch import WatchConfig
 from spillway.core.control.checks import require_number
 from spillway.errors import unknown
@@ -88,15 +88,11 @@ class HybridConfig:
         require_number("price_windows", self.price_windows, 0.0, above=True)
         require_number("hold_windows", self.hold_windows, 0.0)
 
-    def build(
-        self, model: CostModel, events: EventModel, state: Mapping[str, npt.NDArray[Any]] | None = None
-    ) -> Hybrid:
+    def build(self, model: CostModel, events: EventModel, state: bytes | None = None) -> Hybrid:
         """Return the shedder with what is known of runs and events, or as it was when a snapshot was made."""
-        if state is None:
-            return Hybrid(self, model, events)
-        model, events = CostModel.restore(under("model.", state)), EventModel.restore(under("events.", state))
         shedder = Hybrid(self, model, events)
-        shedder._restore(state)
+        if state is not None:
+            shedder.restore(state)
         return shedder
 
 
@@ -129,24 +125,29 @@ class Hybrid:
         self._orders = self._order(shed, v)
         return self._orders
 
-    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
-        """Return all that it knows, as arrays."""
+    def snapshot(self) -> bytes:
+        """Return all that it knows, from which ``build(state)`` goes on exactly."""
         price = np.nan if self.price is None else self.price
+        discarded = np.empty(0) if self._orders.events is None else self._orders.events
+        own = {"numbers": np.array([price, self.slow_price, self.idle]), "discarded": discarded}
         parts = {
             "model": self.model.snapshot(),
             "events": self.events.snapshot(),
             "watch": self.watch.snapshot(),
         }
-        discarded = np.empty(0) if self._orders.events is None else self._orders.events
-        own = {"numbers": np.array([price, self.slow_price, self.idle]), "discarded": discarded}
-        return own | together(parts)
+        return FORMAT.write({"strategy": self.config.strategy}, own | together(parts))
 
-    def _restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        price, self.slow_price, self.idle = state["numbers"].tolist()
+    def restore(self, state: bytes) -> None:
+        """Go on from a snapshot."""
+        found = read_state(state, self.config.strategy, self.model.gain.shape)
+        price, self.slow_price, self.idle = found["numbers"].tolist()
         self.price = None if np.isnan(price) else price
-        self.watch.restore(under("watch.", state))
-        if len(state["discarded"]):
-            self._orders = Orders(events=state["discarded"])
+        self.model = self.watch.model = CostModel.restore(under("model.", found))
+        self.events = EventModel.restore(under("events.", found))
+        self.watch.restore(under("watch.", found))
+        discarded = found["discarded"]
+        self._orders = Orders(events=discarded if len(discarded) else None)
+        self._chosen = np.zeros_like(self.events.rate)
 
     def _choose(self, alive: Floats, v: float) -> tuple[Floats | None, float]:
         """Return the shares of live runs to remove, and the price."""

@@ -1,0 +1,95 @@
+"""Shedding of patterns goes on exactly from a snapshot, whatever the strategy and wherever it is taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spillway.core.cep import PatternConfig, TriggerConfig, WatchConfig
+from spillway.core.cep.estimation import EstimationConfig, learn
+from spillway.core.cep.shedding import Enforcer, Learned, strategy_of
+from spillway.core.cep.shedding.draws import draws
+from spillway.errors import SpillwayError
+
+NAMES = ("hybrid", "state", "input", "random_input", "selective_input", "random_state", "selective_state")
+QUERY = "PATTERN SEQ(A a, B b, C c) WHERE a.id = b.id AND a.id = c.id AND a.v + b.v = c.v WITHIN 60 us"
+ROWS = 240
+
+
+class Case(NamedTuple):
+    config: PatternConfig
+    learned: Learned
+    table: pa.Table
+
+
+def stream(rows: int, salt: int) -> pa.Table:
+    kind, key, value = (draws(np.arange(rows), salt + n) for n in range(3))
+    columns = {"type": np.array(list("ABCD"))[(kind * 4).astype(int)], "id": (key * 2).astype(int)}
+    times = pa.array(np.arange(rows), pa.timestamp("us"))
+    return pa.table({"ts": times, **columns, "v": 1 + (value * 4).astype(int)})
+
+
+@cache
+def case() -> Case:
+    table = stream(ROWS, salt=1)
+    config = PatternConfig(QUERY, table.schema, time="ts", type="type", index="attributes", compile=False)
+    learned = learn(config, stream(300, salt=9), EstimationConfig(clusters=3))
+    tracked = replace(config, tracked=True, classes=learned.classes, slices=learned.gain.shape[2])
+    return Case(tracked, learned, table)
+
+
+def enforcer(name: str, runs: bytes | None = None, state: bytes | None = None) -> Enforcer:
+    config, learned, _ = case()
+    watch = WatchConfig(trigger=TriggerConfig(bound_s=0.3e-6 * float(learned.per_event[0])), smooth=50)
+    strategy = strategy_of(name, watch, learned)
+    return Enforcer(config.build(runs), strategy, learned.trees, learned.last, salt=5, state=state)
+
+
+def results(name: str, sizes: list[int], cuts: list[bool]) -> list[Any]:
+    """What every call does, with a new enforcer after the calls that are cut."""
+    made, at, found = enforcer(name), 0, []
+    for size, cut in zip(sizes, cuts, strict=True):
+        done = made.process(case().table.slice(at, size))
+        at += size
+        tables = [getattr(done.orders, part) for part in ("shed", "refuse", "unwanted", "events", "types")]
+        orders = [None if table is None else table.tolist() for table in tables]
+        found.append((done.matches.to_pylist(), done.seen.times.tolist(), orders, done.orders.reason))
+        if cut:
+            made = enforcer(name, made.patterns.snapshot(), made.snapshot())
+    return [*found, made.shed_runs, made.refused_runs, made.discarded, made.rows]
+
+
+@settings(max_examples=40)
+@given(st.sampled_from([*NAMES, "none"]), st.lists(st.integers(0, 60), min_size=4, max_size=10), st.data())
+def test_it_goes_on_exactly_from_a_snapshot(name: str, sizes: list[int], data: st.DataObject) -> None:
+    cuts = data.draw(st.lists(st.booleans(), min_size=len(sizes), max_size=len(sizes)))
+    assert results(name, sizes, cuts) == results(name, sizes, [False] * len(sizes))
+
+
+def test_each_strategy_sheds_here() -> None:
+    """What is compared above is more than nothing."""
+    for name in NAMES:
+        *_, shed, refused, discarded, _ = results(name, [20] * 12, [False] * 12)
+        assert shed + refused + discarded > 0, name
+
+
+def test_states_of_others_are_refused() -> None:
+    made = enforcer("random_state")
+    made.process(case().table.slice(0, 20))
+    runs, state = made.patterns.snapshot(), made.snapshot()
+    with pytest.raises(SpillwayError, match=r"made by 'random_state' over .* this is 'hybrid'"):
+        enforcer("hybrid", runs, state)
+    with pytest.raises(SpillwayError, match="made with a strategy"):
+        enforcer("none", runs, state)
+    with pytest.raises(SpillwayError, match="not the state of an enforcer"):
+        enforcer("random_state", runs, runs)
+    assert made.strategy is not None
+    with pytest.raises(SpillwayError, match="not the state of a strategy"):
+        made.strategy.restore(state)
