@@ -55,6 +55,8 @@ class Oracle:
             return None, None, None
         y, w = columns
         variances = self._own(w) * y**2
+        if self._own(w).sum() > 0 and variances.sum() == 0:
+            return self._same((w * y).sum(), np.abs(y).max(), self._others(w))
         return self._around((w * y).sum(), variances, variances.sum())
 
     def mean(self) -> Interval:
@@ -75,6 +77,10 @@ class Oracle:
             return self._around(R, a, np.longdouble(0))
         if len(w) == 1:
             return (float(R), NAN, NAN) if np.isnan(a).any() else (float(R), -INF, INF)
+        if np.isinf(R):
+            return (float(R),) * 3
+        if np.isfinite(y).all() and np.ptp(y / x) <= 1e-12 * abs(R) and not np.isnan(a).any():
+            return self._same(R, abs((w * y).sum() / N), min(self._others(w), N) / abs(X))
         # What is left of a spread s² when the mean is the sample's own: s² times this.
         part = (a * ((1 - w / N) ** 2 + ((w**2).sum() - w**2) / N**2)).sum() / a.sum()
         return self._around(R, a, (a * (y - R * x) ** 2).sum() / X**2 / part, part)
@@ -105,10 +111,20 @@ class Oracle:
         a = np.where(np.abs(w - 1) < 1e-9, 0, w * (w - 1))
         return np.where(w < 1 - 1e-9, np.nan, a)
 
+    def _others(self, w: np.ndarray) -> float:
+        """How many rows of the mean weight are all shed with a chance of one minus the level."""
+        return float(np.log(1 - self.level) / np.log(1 - w.sum() / (w**2).sum()))
+
+    def _same(self, value: float, size: float, others: float) -> Interval:
+        reach = (float(size) or 1.0) * others
+        return float(value), float(value - reach), float(value + reach)
+
     def _t(self, dof: float) -> float:
         return float(t_quantile(self.level, np.array([max(float(dof), 1.0)]))[0])
 
     def _around(self, value: float, parts: np.ndarray, variance: float, part: float = 1.0) -> Interval:
+        if np.isinf(value):
+            return (float(value),) * 3
         if np.isnan(value) or np.isnan(parts).any():
             return float(value), NAN, NAN
         squares = (parts**2).sum()
@@ -167,6 +183,14 @@ def cases() -> dict[str, list[tuple[float | None, float | None, float | None]]]:
         "seconds since 1970": rows(60, mixed, 1.7e9 + dice.normal(0.0, 50.0, 60)),
         "milliseconds since 1970": rows(60, mixed, 1.7e12 + dice.normal(0.0, 5e4, 60)),
         "all the same": rows(60, mixed, np.full(60, 1e9 / 3.0)),
+        "all zeros": rows(60, mixed, np.zeros(60)),
+        "zeros but for the certain": [(0.0, 1.0, 5.0), (0.0, 2.0, 3.0), (7.0, 1.0, 1.0)],
+        "all in one proportion": [(x / 3.0, x, w) for _, x, w in rows(60, mixed)],
+        "two that are equal": rows(2, 1.5, np.full(2, 4.0)),
+        "hardly any shed": rows(40, 1.02, np.ones(40)),
+        "infinite": [(INF, 1.0, 2.0), *rows(6, 2.0)],
+        "minus infinite": [(-INF, 1.0, 2.0), *rows(6, 2.0)],
+        "both infinite": [(INF, 1.0, 2.0), (-INF, 1.0, 2.0), *rows(6, 2.0)],
         "around zero": rows(60, mixed, dice.normal(0.0, 1.0, 60)),
         "ties": rows(60, mixed, dice.integers(0, 4, 60)),
         "nothing below the line": [(y, 0.0, w) for y, _, w in rows(5, 2.0)],
@@ -196,14 +220,15 @@ def test_values_and_intervals_are_those_of_the_oracle(spark: SparkSession) -> No
     wrong = []
     for name, rows in groups.items():
         oracle, row = Oracle(rows), found[name]
-        wanted = {
-            "count": oracle.count(),
-            "sum_y": oracle.sum(),
-            "mean_y": oracle.mean(),
-            "ratio_y_x": oracle.ratio(),
-            "p50_y": oracle.quantile(0.5),
-            "p90_y": Oracle(rows, level=0.8).quantile(0.9),
-        }
+        with np.errstate(invalid="ignore"):  # inf - inf is NaN
+            wanted = {
+                "count": oracle.count(),
+                "sum_y": oracle.sum(),
+                "mean_y": oracle.mean(),
+                "ratio_y_x": oracle.ratio(),
+                "p50_y": oracle.quantile(0.5),
+                "p90_y": Oracle(rows, level=0.8).quantile(0.9),
+            }
         wrong += [(name, kind, row[kind], one) for kind, one in wanted.items() if not close(row[kind], one)]
     assert wrong == []
     for kind in ("count", "sum_y", "mean_y", "ratio_y_x", "p50_y", "p90_y"):
@@ -220,16 +245,23 @@ def test_values_and_intervals_are_those_of_the_oracle(spark: SparkSession) -> No
         "p50_y": intervals.quantile(core, equal[:, 0], 0.5),
     }.items():
         assert close(row[kind], (one.value[0], one.low[0], one.high[0])), kind
-    same = found["all the same"]["mean_y"]
-    assert same["high"] - same["low"] < 1e-5
+    for kind, name in {
+        "sum_y": "all zeros",
+        "mean_y": "all the same",
+        "ratio_y_x": "all in one proportion",
+    }.items():
+        assert found[name][kind]["low"] < found[name][kind]["value"] < found[name][kind]["high"], name
+    assert found["infinite"]["sum_y"] == Row(value=INF, low=INF, high=INF)
 
 
 def test_any_number_will_do_and_no_rows_are_counted_as_none(spark: SparkSession) -> None:
     rows = spark.range(50).select(
         (F.col("id") % 10).alias("y"), (1 + F.col("id") % 3).cast("float").alias("weight")
     )
+    constant = est.mean(F.lit(3), spread=0.0).alias("constant")
     kinds = ("tinyint", "bigint", "float", "decimal(20,3)")
     sums = [est.sum(F.col("y").cast(kind)).alias(kind.partition("(")[0]) for kind in kinds]
+    assert rows.agg(constant).first() == Row(constant=Row(value=3.0, low=3.0, high=3.0))
     same, none = rows.agg(*sums).first(), rows.limit(0).agg(est.count(), est.mean("y")).first()
     assert same is not None
     assert len(set(same)) == 1
@@ -351,14 +383,23 @@ def test_errors_at_the_call() -> None:
         est.count(level=95)
     with pytest.raises(SpillwayError, match=r"Hint: write 90 % as 0\.9"):
         est.quantile("fare", 90)
+    for wrong in (-1.0, NAN, INF, "1", True):
+        with pytest.raises(SpillwayError, match=r"spread = .* >= 0, or None"):
+            est.sum("fare", spread=wrong)  # type: ignore[arg-type]
     for call in (
+        lambda: est.joined(left=[]),
+        lambda: est.joined(left="a", right=3),
+        lambda: est.clustered(""),
+        lambda: est.clustered("user", weight=2),
         lambda: est.sum(""),
         lambda: est.mean(3),
         lambda: est.ratio("a", None),
         lambda: est.count(weight=2.0),
     ):
-        with pytest.raises(SpillwayError, match="expected a column's name or a Column"):
+        with pytest.raises(SpillwayError, match=r"expected a column's name(,| or) a Column"):
             call()
+    with pytest.raises(SpillwayError, match=r"left = None .* right= or both"):
+        est.joined(left_weight="w")
 
 
 def test_a_frame_without_weights_is_refused(spark: SparkSession) -> None:
@@ -385,7 +426,10 @@ def test_what_is_no_number_is_refused(spark: SparkSession) -> None:
 def test_check_finds_the_weights(spark: SparkSession) -> None:
     df = spark.createDataFrame([("a", 1.0)], "g string, fare double")
     shed = df.withColumn("w", F.lit(2.0).alias("w", metadata={WEIGHT_MARK: True}))
+    two = shed.withColumn("v", F.lit(2.0).alias("v", metadata={WEIGHT_MARK: True}))
     assert shed.transform(est.check, weight="w") is shed
+    assert est.joined(left="g", right="fare", left_weight="w", right_weight="v").check(two) is two
+    assert est.clustered([F.col("g"), "fare"], weight="w").check(shed) is shed
     own = df.withColumn("weight", F.lit(1.0))
     assert own.transform(est.check) is own, "weights of the user's own"
     for message, call in {
@@ -393,6 +437,14 @@ def test_check_finds_the_weights(spark: SparkSession) -> None:
         "Hint: did you mean weight='w'": lambda: est.check(shed),
         "'fare' is not the column of weights that shedding added.*'w'": lambda: est.check(shed, "fare"),
         "'g' has type string: expected a number": lambda: est.check(df, "g"),
+        r"'w' is not all.* 'w', 'v'.*est\.joined\(left=\.\.\., left_weight='w'": lambda: est.check(two, "w"),
+        r"several columns 'w'.*weight=\"left_weight\"": lambda: est.check(shed.join(shed, "g"), "w"),
+        "leave out: 'v'": lambda: est.clustered("g", weight="w").check(two),
+        "key = 'h' is not allowed: expected one of 'fare', 'g'": lambda: est.clustered("h", weight="w").check(
+            shed
+        ),
+        "right_weight = 'u'.*one of 'v', 'w'": lambda: est.joined(right="g", right_weight="u").check(two),
+        "left_weight = 'g' has type string": lambda: est.joined(left="g", left_weight="g").check(two),
         "weight = 3": lambda: est.check(df, 3),
         "df = 3": lambda: est.check(3),
     }.items():
