@@ -214,12 +214,11 @@ def test_spark_numbers_are_summed_by_batch():
     assert (played.pairs, played.p95_delay_s, played.comparisons, played.dropped_rows) == (60, 7.0, 34, 3)
     streamed = on_spark.Streamed(target_s=2.0, by={"random": replace(played, pairs=10), "selective": played})
     assert on_spark.metrics(streamed)["spark.output.selective_over_random"] == 6.0
-    assert on_spark.figure_of(on_spark.QUICK, streamed).holds
+    assert not on_spark.figure_of(on_spark.FULL, streamed).holds, "a p95 of 7 s is not near a target of 4"
 
 
 def test_the_suite_has_all_figures_and_metrics(monkeypatch):
     monkeypatch.setattr(suite, "QUICK", TINY)
-    monkeypatch.setattr(suite, "spark", lambda *_: "absent: no Java")
     monkeypatch.setattr(suite.news, "measured", lambda _: "absent: no data")
     monkeypatch.setattr(suite.machine, "measured", lambda *_: MACHINE)
     monkeypatch.setattr(indexed, "INDEX_WINDOW_S", 10.0)
@@ -232,7 +231,7 @@ def test_the_suite_has_all_figures_and_metrics(monkeypatch):
         assert results.figures[figure].holds, results.figures[figure]
     assert results.metrics["comparisons_per_s.bitset"] > 1e6
     assert 0.0 <= results.metrics["adaptation_cost"] < 1.0
-    assert json.loads(results.to_json())["config"]["spark"] == "absent: no Java"
+    assert json.loads(results.to_json())["config"]["spark"].startswith("left out")
     assert all(done <= total for _, done, total in told)
 
 
