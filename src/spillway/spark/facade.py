@@ -163,14 +163,16 @@ class Spillway:
         value    the number that will be averaged: the variance rule gives more rows to groups where it varies more;
                  without it that rule is "equal"
         time     the timestamp column by which windows are made; without it rows are taken to come as they happen
-        window   the length of the window that is aggregated: no group should be missing in it. Without it, in a batch
+        window   the length of the window that is aggregated: no group should be missing in it. Each task then counts the
+                 groups of its rows and draws by number, for about half a microsecond a row; a batch is replayed
+                 exactly if its source cuts it into the same partitions. Without it each row has a coin of its own
         rule     "variance", "equal", or "proportional" with at least some rows a group
         at_least how many rows of a group to expect at least: a group is missed with a chance of e to the minus that
         accuracy "1 % at 95 %": keep no more rows of a group than its mean needs in a window, even if more would fit
         join     a name of your choice, given to both inputs of a join on ``by``: keys that cannot match go first, and
-                 those that match most keep most. The product of both weights is that of a result
+                 those that match most keep most. Estimate from the result with ``est.joined``
         key      the columns whose hash picks the rows; by default all. Name the ones that tell rows apart if whole
-                 rows repeat: equal keys of one batch are kept or dropped together, and intervals are too narrow
+                 rows repeat: equal keys of one batch are kept or dropped together (``est.clustered``)
         weight   the name of the column that is added: one over the row's chance of being kept
         batch    within ``foreachBatch``: the number of the batch that ``df`` is. Its groups are then counted first,
                  instead of going by the batches before
@@ -289,7 +291,7 @@ class Spillway:
         shards   how many tasks share the work; by default as many as can run at once. For good: state depends on it
         access   "scan" or "index"; by default an index for equality and a scan for the rest
         idle     how far one side's time may lag behind the other's before it is not waited for; by default it is
-                 waited for without end, as in Spark's own joins
+                 waited for without end, as in Spark's own joins, and the status says if that makes the state grow
         ======== ==========================================================================================
         """
         from spillway.spark.join import JoinPlan  # noqa: PLC0415  loads the compiler
