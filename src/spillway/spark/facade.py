@@ -163,8 +163,8 @@ class Spillway:
         value    the number that will be averaged: the variance rule gives more rows to groups where it varies more;
                  without it that rule is "equal"
         time     the timestamp column by which windows are made; without it rows are taken to come as they happen
-        window   the length of the window that is aggregated: no group should be missing in it. Each task then counts the
-                 groups of its rows and draws by number, for about half a microsecond a row; a batch is replayed
+        window   the length of the window that is aggregated: no group should be missing in it. Each task then counts
+                 the groups of its rows and draws by number, for about half a microsecond a row; a batch is replayed
                  exactly if its source cuts it into the same partitions. Without it each row has a coin of its own
         rule     "variance", "equal", or "proportional" with at least some rows a group
         at_least how many rows of a group to expect at least: a group is missed with a chance of e to the minus that
