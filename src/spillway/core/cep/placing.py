@@ -68,15 +68,6 @@ class Placing:
         if argument is None:
             return Ref("variable", variable, "count", "", "int")
         term, at = self.read(argument), self.position[variable]
-        for ref in refs(term):
-            own = ref.variable == variable and ref.which == "i"
-            early = self.position.get(ref.variable, at) < at and ref.which != "i"
-            if not own and not early:
-                raise SpillwayError(
-                    f"{function}({words(term)}): an aggregate over {variable} can use {variable}[i] and single rows "
-                    f"of elements before it, not {words(ref)}.",
-                    hint="take what comes later out of the aggregate",
-                )
         placed = self.place(term, Stage(at, "each"), None, enter=True)
         names = ("sum", "known") if function == "avg" else (function,)
         leaves = []

@@ -117,7 +117,7 @@ class Call:
 class Aggregate:
     """``avg``, ``sum``, ``min``, ``max`` of an expression over all rows of a repeated variable, or its ``count``.
 
-    In ``argument`` the variable stands as ``b[i]``; other variables may stand there too. It is None for a count.
+    In ``argument`` the variable stands as ``b[i]``; elements before it may stand there too. It is None for a count.
     """
 
     function: str

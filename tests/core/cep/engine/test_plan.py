@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from spillway.core.cep.language import parse
 from spillway.core.cep.plan import Plan
 from spillway.core.cep.terms import words
-from spillway.errors import SpillwayError
 
 KINDS = {"id": "int", "v": "int", "x": "float", "start": "int", "end": "int"}
 
@@ -46,15 +43,3 @@ def test_a_condition_on_all_rows_implies_one_on_the_last() -> None:
     made = plan("PATTERN SEQ(A+ a[], B b) WHERE a[i].id = b.id WITHIN 1 s")
     assert keys(made) == [[], ["a[last].id=id"]]
     assert made.indexes[1].steps[0].tests[0].walk == "a"
-
-
-@pytest.mark.parametrize(
-    ("pattern", "aggregate"),
-    [
-        ("A+ a[], B b", "sum(a[i].v * b.v)"),
-        ("A+ a[], NEG B b", "max(a[i].v * b.v)"),
-    ],
-)
-def test_what_cannot_be_aggregated_is_told(pattern: str, aggregate: str) -> None:
-    with pytest.raises(SpillwayError, match="take what comes later out of the aggregate"):
-        plan(f"PATTERN SEQ({pattern}) WHERE {aggregate} > 3 WITHIN 1 s")

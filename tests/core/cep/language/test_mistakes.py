@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -116,6 +117,8 @@ def test_elements(text: str, said: str) -> None:
         ("§avg(b[i].v + f[i].v) > 1", "here is b[i] and f[i]"),
         ("avg(b[i].v - §b[last].v) > 1", "stands as b[i] only"),
         ("avg(b[i].v + §sum(b[i].v)) > 1", "an aggregate within an aggregate"),
+        ("sum(b[i].v * §f[last].v) > 1", "f[last].v * sum(b[i].v)"),
+        ("avg(b[i].v - §c.v) > 1", "c, which is negated and has no row."),
         ("§count(b[].v) > 1", "write count(b[])"),
         ("§sum(e[i].v) > 1", "no variable 'e'"),
         ("§sqr(a.v) > 1", "did you mean 'sqrt'?"),
@@ -183,3 +186,11 @@ def test_errors_travel() -> None:
     error = refused("PATTERN SEQ(A a) WHERE §a.idd = 1 WITHIN 1 s")
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.place, again.hint) == (str(error), error.place, error.hint)
+
+
+def test_a_tree_is_checked_as_a_text_is() -> None:
+    """Whoever changes a query, or builds one, gets the same errors."""
+    read = parse("PATTERN SEQ(A a, B+ b[]) WHERE sum(b[i].v * a.v) > 3 WITHIN 1 s")
+    turned = replace(read, elements=read.elements[::-1])
+    with pytest.raises(QueryError, match="line 1, column 45: sum over the rows of b cannot use a"):
+        check(turned, {"v": "int"})

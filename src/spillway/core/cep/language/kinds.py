@@ -28,6 +28,7 @@ from typing import Literal, get_args
 import pyarrow as pa
 
 from spillway.core.cep.language.mistakes import QueryError, unknown_name
+from spillway.core.cep.language.rules import check_conditions, check_elements
 from spillway.core.cep.syntax import Aggregate, Attribute, Call, Constant, Expression, Operation, Query
 
 Kind = Literal["int", "float", "text", "bool", "time"]
@@ -51,8 +52,11 @@ _NAMES = {
 def check(query: Query, schema: Mapping[str, str] | pa.Schema) -> None:
     """Raise an error if the query asks for attributes that are not there, or uses them as what they are not.
 
-    ``schema`` has the kind of each attribute, or is the schema of a pyarrow Table.
+    ``schema`` has the kind of each attribute, or is the schema of a pyarrow Table. A query that was not read from a
+    text is also checked for what ``parse`` refuses.
     """
+    check_elements(query)
+    check_conditions(query)
     check_kinds(query, kinds(schema) if isinstance(schema, pa.Schema) else schema)
 
 

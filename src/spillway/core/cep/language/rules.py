@@ -73,6 +73,21 @@ def _check_aggregate(query: Query, elements: dict[str, Element], part: Aggregate
         ):
             wrong = f"within {part.function} a repeated variable stands as {name}[i] only."
             raise QueryError(wrong, text, inner.place)
+        if isinstance(inner, Attribute) and inner.variable in elements:
+            _check_aggregated(query, elements, part, inner)
+
+
+def _check_aggregated(query: Query, elements: dict[str, Element], part: Aggregate, inner: Attribute) -> None:
+    """Raise an error if the row is not there yet when those of the aggregate come: sums are kept as they come."""
+    name, order = part.variable, list(elements)
+    other = elements[inner.variable]
+    later = order.index(inner.variable) > order.index(name)
+    if other.negated or later:
+        why = "is negated and has no row" if other.negated else f"comes after {name}"
+        wrong = f"{part.function} over the rows of {name} cannot use {inner.variable}, which {why}."
+        row = inner.variable if inner.which == "only" else f"{inner.variable}[{inner.which}]"
+        hint = f"take it out of the aggregate, as in {row}.{inner.name} * sum({name}[i].v)"
+        raise QueryError(wrong, query.text, inner.place, hint=hint)
 
 
 def _check_condition(query: Query, elements: dict[str, Element], condition: Expression) -> None:
