@@ -50,6 +50,7 @@ from spillway.core.join.values import times_of
 from spillway.core.join.warm_up import warm_up
 from spillway.errors import SpillwayError
 from spillway.spark.join_pack import LONG_AGO, ORDER, from_bytes, to_bytes
+from spillway.spark.join_patience import Patience
 from spillway.spark.shard_task import Arrived, Counts
 
 VERSION = 1
@@ -136,6 +137,18 @@ class Live:
         left, right = (len(side.rows) for side in self.join.waiting)
         return left, right
 
+    @property
+    def oldest_waiting(self) -> int | None:
+        """The time of the first row that waits."""
+        times = [int(side.rows.times[0]) for side in self.join.waiting if len(side.rows)]
+        return min(times, default=None)
+
+    @property
+    def waited_us(self) -> int:
+        """How far the first row that waits is behind the latest that was seen."""
+        oldest = self.oldest_waiting
+        return 0 if oldest is None else max(self.latest) - oldest
+
 
 @dataclass(frozen=True)
 class ShardLogic:
@@ -180,8 +193,8 @@ class ShardLogic:
 
     def wakes_ms(self, live: Live) -> int | None:
         """Return when the watermark has come to the first row that waits."""
-        waiting = [int(side.rows.times[0]) for side in live.join.waiting if len(side.rows)]
-        return -(-min(waiting) // 1000) - 1 if waiting else None
+        oldest = live.oldest_waiting
+        return None if oldest is None else -(-oldest // 1000) - 1
 
     def step(
         self,
@@ -195,7 +208,7 @@ class ShardLogic:
     ) -> tuple[pa.Table, Counts]:
         """Join the rows of a batch, and return the pairs by number with what was done."""
         counts = Counts()
-        before = live.until
+        before, waited_us = live.until, live.waited_us
         live.latest = [max(known, new) for known, new in zip(live.latest, latest_us, strict=True)]
         live.until = max(before, self._until(live.latest), watermark_us)
         arriving: list[pa.Table | None] = []
@@ -215,6 +228,7 @@ class ShardLogic:
             if counted[side]:
                 counts.waiting += live.waiting[side]
                 counts.dropped += ready[side] - live.waiting[side] - finder.new[side]
+        counts.note = self._impatience(live, waited_us)
         return pairs, counts
 
     def tables(self, live: Live, pairs: pa.Table) -> Iterator[pa.Table]:
@@ -235,6 +249,14 @@ class ShardLogic:
             if table is not None:
                 live.rows[side] = table.slice(oldest - live.first[side]).combine_chunks()
                 live.first[side] = oldest
+
+    def _impatience(self, live: Live, before_us: int) -> str:
+        """Return what there is to say if rows wait too long; nothing where it was said how long they may."""
+        if self.idle_us is not None:
+            return ""
+        came = [at - delay for at, delay in zip(live.latest, self.delays_us, strict=True)]
+        patience = Patience.of(self.config.windows, self.delays_us)
+        return patience.said(before_us, live.waited_us, "left" if came[0] < came[1] else "right")
 
     def _until(self, latest: list[int]) -> int:
         left, right = (at - delay for at, delay in zip(latest, self.delays_us, strict=True))

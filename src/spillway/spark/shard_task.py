@@ -49,7 +49,7 @@ COLUMNS = [part.split()[0] for part in RESULT.split(", ")]
 class Counts:
     """What a shard did in a batch; rows are counted in one shard, however many have a copy.
 
-    ``dropped`` are rows, ``shed_runs`` partial matches that were let go of.
+    ``dropped`` are rows, ``shed_runs`` partial matches that were let go of. ``note`` is for the status.
     """
 
     late: int = 0
@@ -62,6 +62,7 @@ class Counts:
     shed_runs: int = 0
     state_bytes: int = 0
     work_s: float = 0.0
+    note: str = ""
 
 
 class Shard(Protocol):
@@ -154,7 +155,7 @@ class ShardTask:
         if wakes_ms is not None:
             state.setTimeoutTimestamp(max(1, watermark_ms, wakes_ms))
         counts.state_bytes = sum(len(part) for part in after if isinstance(part, bytes))
-        first = {**asdict(counts), **arrived.counts, "note": note or None}
+        first = {**asdict(counts), **arrived.counts, "note": note or counts.note or None}
         first |= {"began_s": began_s, "task_s": time.perf_counter() - began, "ended_s": time.time()}
         yield _frame([{**first, "results": packed[0] if packed else None}])
         for table in packed[1:]:

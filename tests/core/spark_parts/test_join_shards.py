@@ -27,8 +27,9 @@ from spillway.core.join import (
 from spillway.errors import SpillwayError
 from spillway.spark.join_grid import Grid
 from spillway.spark.join_shard import Live, Output, ShardLogic
+from spillway.spark.shard_task import ShardTask
 from tests.core.join import oracle
-from tests.core.spark_parts.shards import Shards, with_order
+from tests.core.spark_parts.shards import FakeState, Shards, Told, with_order
 
 DELAY_US = 2_000_000
 GRID = Grid(2, 3, False, (10, 11, 12, 13, 14, 15))
@@ -341,6 +342,35 @@ def test_an_idle_side_is_waited_for_unless_told_otherwise_and_late_rows_are_coun
         late = pairs_of(shards.feed(NOTHING, one(1, 99.5)))
         assert late == []
         assert shards.counts["late"] == (0 if waited else 1)
+
+
+def test_rows_that_wait_for_long_are_told_of_at_each_doubling() -> None:
+    on = overlap("v", at_least=2)
+    shards = Shards(logic(on), ALONE, part_of=parts(on, ALONE))
+    state = FakeState()
+
+    def said(side: int, table: pa.Table) -> str | None:
+        frames = [packed.to_pandas() for packed in shards._pack(side, table)]
+        task = ShardTask(shards.logic, ALONE, Told("patience", None, 0), True)
+        (first,) = list(task((np.int32(3),), iter(frames), state))  # type: ignore[arg-type]
+        return first["note"][0]
+
+    told_at = (61, 121, 300)  # ten windows of 1.5 s and delays of 2 s are less than a minute
+    for after in (0, 30, 61, 100, 121, 200, 300):
+        note = said(0, one(after, 100 + after))
+        assert (note is not None) == (after in told_at)
+        assert note is None or f"right side is behind, and the rows of {after} s wait" in note
+    assert said(1, one(0, 400)) is None, "only the last ones wait"
+    assert said(1, one(1, 455)) is None
+    assert "left side is behind" in str(said(1, one(2, 462)))
+
+
+def test_who_says_how_long_to_wait_is_not_told() -> None:
+    shards = Shards(logic(overlap("v", at_least=2), idle_us=3600 * US), ALONE)
+    live = shards.logic.begin(None)
+    for second in (100, 1_000, 3_000):
+        _, counts = shards.logic.step(live, (one(second, second), None), (second * US, 0))
+        assert counts.note == ""
 
 
 def test_sparks_own_watermark_counts_where_it_is_ahead() -> None:
