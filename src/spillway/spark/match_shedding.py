@@ -34,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spillway.core.blob import BlobFormat, under
 from spillway.core.cep.operator import Patterns
 from spillway.core.cep.shedding.enforcer import Enforcer
 from spillway.core.cep.shedding.knapsack import split_shares
@@ -42,18 +43,16 @@ from spillway.core.cep.shedding.simulate import strategy_of
 from spillway.core.cep.shedding.tree import Tree
 from spillway.core.cep.shedding.trigger import TriggerConfig
 from spillway.core.cep.shedding.watch import WatchConfig
-from spillway.core.cep.snapshot import from_bytes, to_bytes
 from spillway.core.chance import mix
-from spillway.spark import join_pack
+from spillway.spark.join_pack import from_bytes, to_bytes
 from spillway.spark.match_learning import Stretch, from_arrays, to_arrays
-from spillway.spark.match_memory import Some, facts, recall
 
 _UNIT_S = 1e-6  # strategies count in seconds
 _NO_BOUND_S = 1e12
 _LEAST, _TENSE, _CALM = 25, 250, 2_000  # rows of a piece
 _CHECKS = 16  # of a batch, where there is no time for all of it
 _LEAST_SHARE = 0.01  # of the work, below which nobody believes how much it would have been
-_ENFORCER = ("orders", "shed_runs", "refused_runs", "discarded", "rows", "_checks", "_latest")
+_FORMAT = BlobFormat(b"SPMSHD", version=1, owner="the shedding of a pattern")
 _LEARNED = "learned."
 Floats = npt.NDArray[np.float64]
 
@@ -175,18 +174,19 @@ class Shedder:
 
     # What is known.
 
-    def _begin(self, learned: Learned | None) -> None:
+    def _begin(self, learned: Learned | None, state: bytes | None = None) -> None:
         """Begin to shed by what was learned; with nothing learned only the budget is kept."""
         self._learned = learned
         self.strategy: Any = None
-        states = len(self.patterns.plan.elements)
-        trees, last = ((Tree.single(),) * states, Tree.single())
+        trees, last = (Tree.single(),) * len(self.patterns.plan.elements), Tree.single()
         if learned is not None:
             trees, last = learned.trees, learned.last
             watch = WatchConfig(trigger=TriggerConfig(bound_s=_NO_BOUND_S))
             self.strategy = strategy_of(self.spec.strategy, watch, learned)
         engine: Any = self._bounded
-        self._enforcer = Enforcer(engine, self.strategy, trees, last, unit_s=_UNIT_S, salt=self._salt)
+        self._enforcer = Enforcer(
+            engine, self.strategy, trees, last, unit_s=_UNIT_S, salt=self._salt, state=state
+        )
 
     def _learn(self, table: pa.Table, spent: Spent) -> None:
         if self._stretch is None:
@@ -198,28 +198,21 @@ class Shedder:
 
     def snapshot(self) -> bytes:
         """Return what is known, from which a new one goes on exactly."""
-        known = facts(self._roots())
-        arrays = {path: value for path, value in known.items() if isinstance(value, np.ndarray)}
-        meta = {path: value for path, value in known.items() if path not in arrays}
+        arrays = {"enforcer": np.frombuffer(self._enforcer.snapshot(), np.uint8)}
         if self._learned is not None and self.spec.learned is None:
             arrays |= {_LEARNED + name: array for name, array in to_arrays(self._learned).items()}
         if self._stretch is not None and self._stretch.rows is not None:
-            packed = join_pack.to_bytes(self._stretch.rows, "zstd")
-            arrays["stretch"] = np.frombuffer(packed, np.uint8)
-        return to_bytes(meta, arrays)
+            arrays["stretch"] = np.frombuffer(to_bytes(self._stretch.rows, "zstd"), np.uint8)
+        units = 0.0 if self._stretch is None else self._stretch.units
+        return _FORMAT.write({"per_row": self.per_row, "units": units}, arrays)
 
     def _recall(self, state: bytes) -> None:
-        meta, arrays = from_bytes(state)
-        learned = {name.removeprefix(_LEARNED): a for name, a in arrays.items() if name.startswith(_LEARNED)}
+        meta, arrays = _FORMAT.read(state)
+        self.per_row = meta["per_row"]
+        learned = under(_LEARNED, arrays)
         if learned:
             self._stretch = None
-            self._begin(from_arrays(learned))
-        if self._stretch is not None and "stretch" in arrays:
-            self._stretch.rows = join_pack.from_bytes(arrays["stretch"].tobytes())
-        recall(self._roots(), {**meta, **arrays})
-
-    def _roots(self) -> dict[str, Any]:
-        roots: dict[str, Any] = {"enforcer": Some(self._enforcer, _ENFORCER), "own": Some(self, ("per_row",))}
         if self._stretch is not None:
-            roots["stretch"] = Some(self._stretch, ("units",))
-        return roots if self.strategy is None else {**roots, "strategy": self.strategy}
+            self._stretch.units = meta["units"]
+            self._stretch.rows = from_bytes(arrays["stretch"].tobytes()) if "stretch" in arrays else None
+        self._begin(from_arrays(learned) if learned else self.spec.learned, arrays["enforcer"].tobytes())
