@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spillway.bench.join.setting import Setting, streams
 from spillway.core.join import JoinConfig, RateConfig, Shedding, Utility, overlap
 from spillway.core.join.correlation import Correlation
 from spillway.core.join.direction import directed
+from spillway.core.join.filling import filled
 from spillway.core.join.random_drop import keep_ratio
 from spillway.core.join.rate import fraction_for
-from spillway.core.join.utility import Worth, filled
+from spillway.core.join.utility import Worth
 from spillway.errors import SpillwayError
+from spillway.replay.traces import Rates
 from tests.core.join.streams import two_streams
 
 shares = st.floats(0, 1)
@@ -86,83 +91,91 @@ def knapsacks(draw: st.DrawFn) -> tuple[Any, ...]:
     order = np.tile(np.arange(n), (2, 1))
     for i in (0, 1):
         order[i, : count[i]] = np.argsort(-density[i, : count[i]], kind="stable")
-    return draw(shares), demand, worth, density, order, count
+    volume = 1.0 + matrix(2, n)
+    for i in (0, 1):
+        volume[i, count[i] :] = 0.0
+    volume /= volume.sum(axis=1, keepdims=True)
+    return draw(shares), demand, worth, density, volume, order, count
+
+
+def values(case: tuple[Any, ...], slices: int = 240) -> Any:
+    """Return v of each window and type in slices of the window, best first."""
+    _, demand, worth, density, volume, order, count = case
+    at = (np.arange(slices) + 0.5) / slices
+    v = np.empty((*demand.shape, slices))
+    for i, z in np.ndindex(*demand.shape):
+        ranked = order[i, : count[i]]
+        o, p = density[i, ranked], volume[i, ranked]
+        middles = np.cumsum(p) - p / 2
+        top = o[0] + (o[0] - o[1]) / 2 if len(o) > 1 else o[0]
+        v[i, z] = worth[i, z] * np.interp(at, [0.0, *middles], [top, *o])
+    return v
+
+
+def value_of(case: tuple[Any, ...], fraction: Any) -> float:
+    v, demand = values(case), case[1]
+    slices = v.shape[-1]
+    parts = np.clip(fraction[..., None] * slices - np.arange(slices), 0.0, 1.0)
+    return float((parts * v * demand[..., None] / slices).sum())
 
 
 @given(case=knapsacks())
-def test_the_heap_fills_the_budget_as_well_as_sorting_all_items(case: tuple[Any, ...]) -> None:
-    r, demand, worth, density, order, count = case
+def test_the_budget_is_filled_as_well_as_by_sorting_small_items(case: tuple[Any, ...]) -> None:
+    r, demand, *_ = case
     found = filled(*case)
     assert (found >= 0).all()
     assert (found <= 1 + 1e-9).all()
     assert (found * demand).sum() == pytest.approx(r * demand.sum())
-
-    def ratio(i: int, j: int, z: int) -> float:
-        o = density[i, : count[i]]
-        return float(worth[i, z] * (o[j] / o.mean() if o.mean() > 0 else 1.0))
-
-    def value(fraction: Any) -> float:
-        """What fractions are worth, each taking the basic windows of its window in their order."""
-        total = 0.0
-        for i, z in np.ndindex(*demand.shape):
-            n = int(count[i])
-            for rank in range(n):
-                part = min(1.0, max(0.0, fraction[i, z] * n - rank))
-                total += part * demand[i, z] / n * ratio(i, order[i, rank], z)
-        return total
-
-    items = [
-        (ratio(i, j, z), demand[i, z] / count[i])
-        for i, z in np.ndindex(*demand.shape)
-        for j in range(count[i])
-    ]
-    left, best = r * demand.sum(), 0.0
-    for v, volume in sorted(items, reverse=True):
-        taken = min(left, volume)
-        best += v * taken
+    v = values(case)
+    volumes = np.broadcast_to(demand[..., None] / v.shape[-1], v.shape).ravel()
+    best, left = 0.0, r * demand.sum()
+    for k in np.argsort(-v.ravel()):
+        taken = min(left, volumes[k])
+        best += v.ravel()[k] * taken
         left -= taken
-    assert value(found) == pytest.approx(best)
+    assert value_of(case, found) == pytest.approx(best, rel=1e-3)
 
 
 def test_no_grid_of_fractions_is_worth_more() -> None:
     """Brute force, without using that the items are independent."""
     demand, worth = np.array([[4.0, 2.0], [3.0, 3.0]]), np.array([[1.0, 3.0], [2.0, 0.5]])
     density = np.array([[0.1, 0.4], [0.3, 0.1]])
-    order, count = np.array([[1, 0], [0, 1]]), np.array([2, 2])
-    found = filled(0.5, demand, worth, density, order, count)
-
-    def value(fraction: Any) -> float:
-        total = 0.0
-        for i, z in np.ndindex(2, 2):
-            relative = density[i] / density[i].mean()
-            first = min(0.5, fraction[i, z])
-            total += (
-                demand[i, z]
-                * worth[i, z]
-                * (first * relative[order[i, 0]] + (fraction[i, z] - first) * relative[order[i, 1]])
-            )
-        return total
-
-    grid = np.linspace(0, 1, 11)
+    volume, order = np.array([[0.5, 0.5], [0.7, 0.3]]), np.array([[1, 0], [0, 1]])
+    case = 0.5, demand, worth, density, volume, order, np.array([2, 2])
+    grid = np.linspace(0, 1, 9)
     best = max(
-        value(f)
+        value_of(case, f)
         for f in (np.array(each).reshape(2, 2) for each in product(grid, repeat=4))
-        if (f * demand).sum() <= 6.0 + 1e-9
+        if 5.5 <= (f * demand).sum() <= 6.0 + 1e-9
     )
-    assert value(found) >= best - 1e-9
+    assert value_of(case, filled(*case)) >= best - 1e-3
+
+
+@given(r=shares, demand=st.tuples(demands, demands, demands), worth=shares, n=st.integers(1, 5))
+def test_types_that_are_worth_the_same_get_the_same(r: float, demand: Any, worth: float, n: int) -> None:
+    both, order, count = np.array([demand, demand]), np.tile(np.arange(n), (2, 1)), np.array([n, n])
+    volume = np.full((2, n), 1.0 / n)
+    for density in (np.zeros((2, n)), np.full((2, n), 0.3), np.tile(np.arange(n, 0, -1) / n, (2, 1))):
+        found = filled(r, both, np.full((2, 3), worth), density, volume, order, count)
+        assert found == pytest.approx(np.full((2, 3), r), abs=1e-6)
 
 
 def test_utilities_are_learned_and_lean_on_no_influence_before() -> None:
     worth = Worth(Utility("kind", {"a": 4.0, "b": 1.0}), memory=0.5, most=2)
-    density, mean = np.array([[0.05, 0.15], [0.2, 0.2]]), np.array([0.1, 0.2])
+    density = np.array([[0.05, 0.15], [0.2, 0.2]])
     worth.seen[:, :2] += 1
-    assert worth.estimate(density, mean)[:, :2] == pytest.approx(np.array([[0.4, 0.25], [0.8, 0.5]]))
+    assert worth.estimate(density)[:, :2] == pytest.approx(np.array([[4.0, 2.5], [4.0, 2.5]]))
     # type b met only the better basic window of window 0, and matched twice as often as others there, with b's
     worth.compared[0, 1, 1] += 1_000_000
     worth.matched[0, 1] += 300_000
     worth.gained[0, 1] += 300_000 * worth.table[1, 1]
-    assert worth.estimate(density, mean)[0, 1] == pytest.approx(0.1 * 2 * 1, rel=0.01)
-    assert worth.estimate(density, mean)[0, 0] == pytest.approx(0.4)
+    assert worth.estimate(density)[0, 1] == pytest.approx(2 * 1, rel=0.02)
+    assert worth.estimate(density)[0, 0] == pytest.approx(4.0)
+    # 3 % more matches than others had, 10,000 of them, may be chance: they come in clusters
+    worth.compared[1, 1, 0] += 50_000
+    worth.matched[1, 1] += 10_300
+    worth.gained[1, 1] += 10_300 * 2.5
+    assert worth.estimate(density)[1, 1] == pytest.approx(2.5)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +253,7 @@ def test_a_known_shift_is_found(slide: Any, lag_s: float) -> None:
     learned = join.selection.correlation
     assert learned.order[0, 0] in ((int(lag_s), int(lag_s) + 1) if slide == "step" else (int(lag_s),))
     assert learned.mean[0] > 3 * learned.mean[1]
-    assert join.selection.fractions[:, 0].tolist() == [pytest.approx(0.4, abs=0.02), 0.0]
+    assert join.selection.fractions[:, 0].tolist() == pytest.approx([0.4, 0.0], abs=0.04)
 
 
 def test_a_shift_that_moves_is_found_again() -> None:
@@ -263,6 +276,54 @@ def test_each_adaptation_adds_to_the_output(lag_s: float) -> None:
         found[name] = sum(config.build().process(left, right, fraction=0.05).num_rows for _ in range(1))
     assert found["timecorr"] > 2 * max(found["newest"], found["random"])
     assert found["selective"] > 1.3 * found["timecorr"]
+
+
+@lru_cache(maxsize=2)
+def paper_streams(shift: float) -> tuple[Setting, Any, Any]:
+    """The streams of the paper, thinner; right rows repeat what left rows have ``shift`` of a cycle later."""
+    setting = Setting(rate=200.0, shift=shift)
+    return setting, *streams(setting, Rates((setting.rate,), (60.0,)), 0)
+
+
+def paper_output(shift: float, shedding: str | Shedding, share: float) -> int:
+    setting, left, right = paper_streams(shift)
+    return setting.config(shedding).build().process(left, right, share * 60 * setting.demand_per_s).num_rows
+
+
+@pytest.mark.parametrize("share", [0.04, 0.15])
+@pytest.mark.parametrize(("shift", "one_way"), [(0.0, False), (0.5, False), (5 / 8, True)])
+def test_direction_loses_nothing_where_rows_match_in_both(shift: float, one_way: bool, share: float) -> None:
+    """Shifts by none or by half of the cycle make rows of both sides find as many, 5/8 is the paper's setting."""
+    found = {
+        name: paper_output(shift, shedding, share)
+        for name, shedding in (
+            ("timecorr", Shedding(direction=False, basic_window_s=1)),
+            ("selective", Shedding(basic_window_s=1)),
+            ("algorithm 4", Shedding(basic_window_s=1, direct_by="window")),
+        )
+    }
+    if one_way:
+        assert found["selective"] > 1.15 * found["timecorr"]
+        assert found["selective"] > 0.98 * found["algorithm 4"]
+    else:
+        assert found["selective"] > 0.98 * found["timecorr"]
+        assert found["selective"] > 1.1 * found["algorithm 4"]
+
+
+@pytest.mark.parametrize("basic_window_s", [1.0, 0.5])
+def test_utilities_that_are_all_the_same_change_nothing(basic_window_s: float) -> None:
+    setting, *tables = paper_streams(5 / 8)
+    rng = np.random.default_rng(4)
+    left, right = (
+        table.append_column("kind", pa.array(rng.choice(3, table.num_rows, p=[0.6, 0.3, 0.1])))
+        for table in tables
+    )
+    found = []
+    for utility in (None, Utility("kind", {0: 2.0, 1: 2.0, 2: 2.0})):
+        shedding = Shedding(basic_window_s=basic_window_s, utility=utility)
+        join = setting.config(shedding).build()
+        found.append(join.process(left, right, 0.037 * 60 * setting.demand_per_s).num_rows)
+    assert found[1] == pytest.approx(found[0], rel=0.02)
 
 
 @pytest.mark.parametrize("function", ["max", "mean"])

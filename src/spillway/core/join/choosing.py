@@ -194,7 +194,7 @@ class Chooser:
     """
 
     def __init__(self, windows: tuple[int, int], length: int, slide: Slide, types: int = 1) -> None:
-        self.length, self.smooth = length, slide == "smooth"
+        self.windows, self.length, self.smooth = windows, length, slide == "smooth"
         self.count = np.array([basic_windows(window, length, slide) for window in windows])
         self.most = int(self.count.max())
         self.edges = np.zeros((2, self.most), np.int64)
@@ -205,6 +205,21 @@ class Chooser:
     def carried(self) -> float:
         """Comparisons that were left over, both windows together."""
         return float(self.carry[0] + self.carry[1])
+
+    def shares(self, stores: tuple[Store, Store], time: int) -> Floats:
+        """Return what share of each window's rows is in each basic window, for a row that arrives at ``time``.
+
+        If a window has no rows, all are the same.
+        """
+        found = np.zeros((2, self.most))
+        newest = time if self.smooth else (time // self.length + 1) * self.length
+        for i, (store, n, window) in enumerate(zip(stores, self.count, self.windows, strict=True)):
+            ends = newest - np.arange(n) * self.length
+            ends[0] = time + 1
+            at = np.searchsorted(store.times[store.live], np.append(ends, time - window))
+            rows = at[:-1] - at[1:]
+            found[i, :n] = rows / rows.sum() if rows.any() else 1.0 / n
+        return found
 
     def choose(
         self,

@@ -17,7 +17,7 @@ of a window with a small r_i would come out too high, and with r_i = 0 not at al
 are counted. So the estimate also holds when rates change, when a basic window is only partly filled (the newest,
 the oldest), and it may use selective comparisons too, not only full ones: which rows are compared does not depend
 on whether they match. And old counts are not thrown away but weigh ``memory`` times less after each period, which
-at small r is most of what is known. A basic window that was never compared counts as average.
+at small r is most of what is known. A basic window that was never compared counts as the mean of the others.
 
 ======  ===========================================================
 symbol  meaning
@@ -86,19 +86,18 @@ def _estimate(
 ) -> None:  # fmt: skip
     """Turn counts into estimates, and sort the basic windows by them; new counts become old ones."""
     for i in range(2):
-        n, all_matched, all_compared = count[i], 0.0, 0.0
+        n, known, average = count[i], 0, 0.0
         for j in range(n):
             old_matched[i, j] = memory * old_matched[i, j] + matched[i, j]
             old_compared[i, j] = memory * old_compared[i, j] + compared[i, j]
             matched[i, j] = compared[i, j] = 0.0
-            all_matched += old_matched[i, j]
-            all_compared += old_compared[i, j]
+            if old_compared[i, j] > 0.0:
+                known += 1
+                average += old_matched[i, j] / old_compared[i, j]
+        average /= max(1, known)
         o, total = density[i], 0.0
         for j in range(n):
-            if old_compared[i, j] > 0.0:
-                o[j] = old_matched[i, j] / old_compared[i, j]
-            else:
-                o[j] = all_matched / all_compared if all_compared > 0.0 else 0.0
+            o[j] = old_matched[i, j] / old_compared[i, j] if old_compared[i, j] > 0.0 else average
             total += o[j]
             at = j
             while at > 0 and o[order[i, at - 1]] < o[j]:

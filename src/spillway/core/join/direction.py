@@ -17,8 +17,9 @@ and w_2 differ: the first divisor has to be w_2.
 **Deviation.** The paper has the window lengths w_i in place of D_i, as D_i = λ_1 λ_2 w_i for steady rates. D_i is
 known here, row by row, and the budget then holds whatever the rates do.
 
-**Limit.** It takes any part of one window for better than all of the other. :mod:`spillway.core.join.utility`
-weighs single basic windows of both against each other.
+**Limit.** It takes any part of one window for better than all of the other. Where rows match in both directions that
+gives up the best part of one window for the worst of the other, and finds less than without it. So by default
+:mod:`spillway.core.join.filling` weighs basic windows of both against each other, and this is ``direct_by="window"``.
 
 >>> directed(0.25, demand=(100.0, 100.0), density=(0.01, 0.02))
 (0.0, 0.5)

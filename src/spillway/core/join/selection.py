@@ -33,13 +33,14 @@ from spillway.core.join.config import JoinConfig
 from spillway.core.join.correlation import Correlation
 from spillway.core.join.direction import directed
 from spillway.core.join.draws import PROBE, SAMPLE, drawn
+from spillway.core.join.filling import filled
 from spillway.core.join.matches import Matches
 from spillway.core.join.rate import fraction_for
 from spillway.core.join.sampling import sampled
 from spillway.core.join.shedding import shedding_of
 from spillway.core.join.sliding import Meetings
 from spillway.core.join.store import Store
-from spillway.core.join.utility import Worth, filled
+from spillway.core.join.utility import Worth
 from spillway.core.join.values import Floats, Ints
 from spillway.core.kernel import kernel
 
@@ -91,7 +92,7 @@ class Selection:
             )
             if budget is not None and fraction is None:
                 r = max(0.0, budget - F) / max(1.0, D - F)
-            self.fractions = self._fractions(min(1.0, r), demand)
+            self.fractions = self._fractions(min(1.0, r), demand, stores, meetings)
             if whole:
                 full = self._probing(stores, meetings)
         fractions = np.zeros_like(self.fractions) if whole else self.fractions
@@ -123,21 +124,22 @@ class Selection:
             probing[those] = drawn(numbers[those], p, salt=self.salt, purpose=PROBE, side=1 - i)
         return probing
 
-    def _fractions(self, r: float, demand: Floats) -> Floats:
+    def _fractions(self, r: float, demand: Floats, stores: Stores, meetings: Meetings) -> Floats:
         """Return r_(i,z) for the rows that are not processed in full."""
-        learned = self.correlation
-        if self.worth is None:
-            if not self.shedding.direction:
-                return np.full((2, 1), r)
+        learned, shedding = self.correlation, self.shedding
+        if self.worth is None and not shedding.direction:
+            return np.full((2, 1), r)
+        if self.worth is None and shedding.direct_by == "window":
             r1, r2 = directed(r, demand=demand[:, 0].tolist(), density=learned.mean.tolist())
             return np.array([[r1], [r2]])
-        worth = self.worth.estimate(learned.density, learned.mean)
-        if self.shedding.direction:
-            return filled(r, demand, worth, learned.density, learned.order, learned.count)
+        worth = np.ones((2, 1)) if self.worth is None else self.worth.estimate(learned.density)
+        volume = self.chooser.shares(stores, int(meetings.time[len(meetings) // 2]))
+        items = worth, learned.density, volume, learned.order, learned.count
+        if shedding.direction:
+            return filled(r, demand, *items)
         found = np.zeros_like(demand)
         for i in (0, 1):  # the budget of each window apart
-            alone = np.where(np.arange(2)[:, None] == i, demand, 0.0)
-            found += filled(r, alone, worth, learned.density, learned.order, learned.count)
+            found += filled(r, np.where(np.arange(2)[:, None] == i, demand, 0.0), *items)
         return found
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:

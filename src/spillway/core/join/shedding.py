@@ -1,13 +1,13 @@
 """How comparisons are given up: which of the adaptations are on, and their parameters.
 
-===============  ========================================================================
+===============  ==============================================================================================
 name             what is compared when not everything can be
-===============  ========================================================================
+===============  ==============================================================================================
 ``"random"``     whole rows are dropped, the rest is joined in full: the baseline
 ``"newest"``     the newest part of the windows (rate adaptation alone)
 ``"timecorr"``   the basic windows that yield most (with time correlation adaptation)
-``"selective"``  those, in the better direction (with join direction adaptation): the default
-===============  ========================================================================
+``"selective"``  of both windows together those that yield most (with join direction adaptation): the default
+===============  ==============================================================================================
 
 A utility adds to any of the last three that matches are not all worth the same.
 """
@@ -32,6 +32,8 @@ class Shedding:
 
     - ``drop_rows``: drop rows at random instead of giving up comparisons; the other switches do not matter then.
     - ``time_correlation``, ``direction``: which adaptations are on.
+    - ``direct_by``: what the direction weighs against each other, the basic windows of both windows, or as in the
+      paper's Algorithm 4 whole windows. With a utility it is always basic windows.
     - ``utility``: types of rows and what they are worth.
     - ``basic_window_s``: the paper's b; by default a fortieth of the shorter window, but at least a four hundredth of
       the longer one.
@@ -46,6 +48,7 @@ class Shedding:
     drop_rows: bool = False
     time_correlation: bool = True
     direction: bool = True
+    direct_by: Literal["basic_window", "window"] = "basic_window"
     utility: Utility | None = None
     basic_window_s: float | None = None
     sample: float = 0.05
@@ -63,6 +66,7 @@ class Shedding:
         require_number("period_s", self.period_s, 1e-6)
         require_number("memory", self.memory, 0.0, 0.999)
         for field, value, choices in (
+            ("direct_by", self.direct_by, ("basic_window", "window")),
             ("learn_from", self.learn_from, ("all", "full")),
             ("slide", self.slide, ("step", "smooth")),
         ):

@@ -1,43 +1,29 @@
 """Algorithm 5: utility. Compare more where matches are worth more (Section 5.3).
 
 Rows have types, and types have utilities V(z), which the user gives. A match is worth the larger of its two rows'
-utilities, or their mean. Each type of arriving row gets a fraction of its own, r_(i,z). An item I_(i,j,z) stands
-for comparing rows of type z with basic window B_(i,j). It takes volume and gives value:
+utilities, or their mean. Each type of arriving row gets a fraction of its own, r_(i,z), so that what is compared is
+worth most: a knapsack (:mod:`spillway.core.join.filling`). For that one has to know u_(i,z), what a comparison of a
+row of type z with window i is worth.
 
-    volume    D_(i,z) / n_i                                 comparisons
-    value     volume · v_(i,j,z),   v_(i,j,z) = u_(i,z) o_(i,j) / o_i      worth of the matches
-
-Filling the budget with parts of items for the most value is a fractional knapsack: take items by v, and a part of
-the last. For one (i,z) the order of v is that of the basic windows, s_i, so a heap with the next item of each
-(i,z) does it,
-
-    while budget is left:   take the top (i,j,z);  r_(i,z) += 1 / n_i;  put the next j of (i,z) into the heap
-
-With a single type it is the better join direction adaptation, since it weighs parts of both windows against each
-other.
-
-**Slip of the paper.** The text sums r_(i,j,z) to r_(i,z) without dividing by n_i; the algorithm rightly adds 1 /
-n_i for each item.
-
-**Deviations.** Volumes are those of the period at hand, D_(i,z), where the paper has λ_1 λ_2 ω_(ī,z) b: the same
-on average. The paper leaves open how u_(i,z) is found. Rows of rare types are few, and those of them that are
+**Deviation.** The paper leaves open how u_(i,z) is found. Rows of rare types are few, and those of them that are
 processed in full fewer still, so it is put together from what all comparisons say:
 
-    u_(i,z) = o_i · m_(i,z) · g_(i,z)
+    u_(i,z) = o_i · g_(i,z),    g_(i,z) = m_(i,z) · e_(i,z)
 
     m_(i,z)   matches of type z over those that its comparisons would have had at o_(i,j): 1 if types match alike
-    g_(i,z)   mean worth of a match of type z
+    e_(i,z)   mean worth of a match of type z
 
-Both lean on what they would be if types had no influence, with the weight of ``TRUST`` matches.
+Both lean on what they would be if types had no influence, with the weight of ``TRUST`` matches. And m counts only as
+far as it is more than chance: matches come in clusters, many for a row whose items are popular, so M of them say as
+much as about M / ``CLUSTER`` that come singly. One such error, √(``CLUSTER`` / M), is taken off m towards 1.
 
 ======  ==================================================================
 symbol  meaning
 ======  ==================================================================
 V(z)    ``values``: utility of a row of type z
 u_i,z   worth per comparison of a row of type z with window i
+g_i,z   the same over that of a match that is worth 1
 o_i,j   matches per comparison with basic window j; o_i their mean
-D_i,z   comparisons that rows of type z with all of window i would make
-r_i,z   share of those that are made
 ======  ==================================================================
 
 >>> worth = Utility("kind", {"security": 3.0, "sport": 1.0})
@@ -47,7 +33,6 @@ r_i,z   share of those that are made
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -60,12 +45,13 @@ from spillway.core.join.inlined import lent
 from spillway.core.join.matches import Matches
 from spillway.core.join.sliding import Meetings
 from spillway.core.join.store import Store
-from spillway.core.join.values import Floats, Ints
+from spillway.core.join.values import Floats
 from spillway.core.kernel import kernel
 from spillway.errors import invalid, unknown
 
 Function = Literal["max", "mean"]
 TRUST = 100.0  # matches
+CLUSTER = 40.0  # matches
 
 
 @dataclass(frozen=True)
@@ -105,35 +91,6 @@ class Utility:
         return np.asarray(np.maximum.outer(V, V) if largest else np.add.outer(V, V) / 2.0)
 
 
-def filled(r: float, demand: Floats, worth: Floats, density: Floats, order: Ints, count: Ints) -> Floats:
-    """Return r_(i,z), the fraction of window i for rows of type z, by Algorithm 5.
-
-    ``demand`` and ``worth`` are D_(i,z) and u_(i,z), ``density`` and ``order`` are o_(i,j) and s_i.
-    """
-    fraction = np.zeros_like(demand)
-    a = r * demand.sum()
-    relative = []  # o_(i,j) / o_i
-    for o, n in zip(density, count, strict=True):
-        mean = o[:n].mean()
-        relative.append(o[:n] / mean if mean > 0 else np.ones(n))
-    heap = []
-    for i, z in np.ndindex(*demand.shape):
-        if demand[i, z] > 0:
-            v = worth[i, z] * relative[i][order[i, 0]]
-            heap.append((-v, i, z, 0))
-    heapq.heapify(heap)
-    while heap and a > 0:
-        _, i, z, rank = heapq.heappop(heap)
-        n = int(count[i])
-        volume = demand[i, z] / n
-        fraction[i, z] += min(1.0, a / volume) / n
-        a -= volume
-        if rank + 1 < n:
-            v = worth[i, z] * relative[i][order[i, rank + 1]]
-            heapq.heappush(heap, (-v, i, z, rank + 1))
-    return np.minimum(1.0, fraction)
-
-
 @kernel
 def _tally(
     firsts: Any, partners: Any, full: Any, all_count: bool, side: Any, row: Any, types: Any, other_types: Any,
@@ -153,7 +110,7 @@ def _tally(
 
 
 class Worth:
-    """Learns u_(i,z) from what was compared and what matched."""
+    """Learns g_(i,z) from what was compared and what matched."""
 
     def __init__(self, utility: Utility, memory: float, most: int) -> None:
         self.table, self.memory = utility.of(), memory
@@ -179,10 +136,12 @@ class Worth:
         for counts in (self.compared, self.matched, self.gained, self.seen):
             np.multiply(counts, self.memory, out=counts)
 
-    def estimate(self, density: Floats, mean: Floats) -> Floats:
-        """Return u_(i,z), with o_(i,j) as ``density`` and o_i as ``mean``."""
+    def estimate(self, density: Floats) -> Floats:
+        """Return g_(i,z), with o_(i,j) as ``density``."""
         expected = np.einsum("izj,ij->iz", self.compared, density)
         more = (self.matched + TRUST) / (expected + TRUST)
+        error = 1.0 + np.sqrt(CLUSTER / (self.matched + TRUST))
+        more /= np.clip(more, 1.0 / error, error)
         shares = self.seen / np.maximum(1e-300, self.seen.sum(axis=1, keepdims=True))
         each = (self.gained + TRUST * (shares @ self.table)) / (self.matched + TRUST)
-        return np.asarray(mean[:, None] * more * each)
+        return np.asarray(more * each)
