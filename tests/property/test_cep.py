@@ -5,16 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spillway.core.cep import chains, output, store, tracking
 from spillway.core.cep.config import PatternConfig
+from spillway.core.cep.language import parse
 from spillway.core.cep.plan import IndexBy
 from spillway.core.cep.syntax import Query
 from tests.core.cep.oracle import Match, matches
@@ -56,6 +59,39 @@ def test_all_matches_come_out_once(query: Query, rows: list[Row], index: IndexBy
     result = found(parts)
     assert len(set(result)) == len(result)
     assert set(result) == matches(query, rows)
+
+
+COMPILED = {  # short ones: a query takes two or three seconds to compile
+    "kleene": "PATTERN SEQ(A a, B+ b[]) WHERE a.id = b[i].id AND sum(b[i].v * a.v) >= 1 WITHIN 10 us",
+    "negation": """PATTERN SEQ(A a, NEG B m, (B|C) b, NEG A n) WHERE m.v = a.v AND (n.tag = 'p' OR n.x <= b.x)
+                   WITHIN 6 us INCLUSIVE""",
+    "next": """PATTERN SEQ(A a, B{1,2} b[], C c) WHERE a.v <= b[i].v WITHIN 10 us
+               UNDER skip_till_next_match""",
+    "strict": "PATTERN SEQ((A|B)+ a[], B b) WHERE count(a[]) <= b.v WITHIN 50 us UNDER strict_contiguity",
+}
+
+
+@pytest.mark.parametrize("text", COMPILED.values(), ids=COMPILED)
+def test_machine_code_finds_all_matches(text: str) -> None:
+    """A handful of queries, compiled once each, over many streams with a snapshot in between."""
+    query = parse(text)
+    how = replace(config(query), compile=True)
+    sizes = []
+
+    @settings(max_examples=50, deadline=None)
+    @given(streams(max_rows=12), st.integers(0, 12))
+    def over_streams(rows: list[Row], cut: int) -> None:
+        patterns = how.build()
+        parts = [patterns.process(table(rows[:cut]))]
+        patterns = how.build(patterns.snapshot())
+        parts += [patterns.process(table(rows[cut:])), patterns.flush()]
+        result = found(parts)
+        assert len(set(result)) == len(result)
+        assert set(result) == matches(query, rows)
+        sizes.append(len(result))
+
+    over_streams()
+    assert sum(size > 0 for size in sizes) > len(sizes) / 10, "it is not all about nothing"
 
 
 @given(queries(policies=("any",), negation=False), streams(), st.integers(0, 10**6))
