@@ -38,6 +38,34 @@ def test_codes_tell_words_apart_although_hashes_collide(batches: list[list[str]]
     assert EMPTY not in known.values()
 
 
+@given(batches=st.lists(st.tuples(words, st.sets(st.text(alphabet="abö", max_size=3))), max_size=6))
+def test_words_in_use_keep_their_codes_when_those_before_them_are_forgotten(
+    batches: list[tuple[list[str], set[str]]],
+) -> None:
+    vocabulary, known = Vocabulary(poor_hash), dict[str, int]()
+    for batch, gone in batches:
+        for word, code in zip(batch, vocabulary.encode(pa.array(batch, pa.string())).tolist(), strict=True):
+            assert known.setdefault(word, code) == code
+        assert len(set(known.values())) == len(known)
+        known = {word: code for word, code in known.items() if word not in gone}
+        used = np.array([*known.values()], np.int64)
+        vocabulary._prune_above = 0
+        vocabulary.forget(lambda used=used: used)  # type: ignore[misc]
+        again = vocabulary.encode(pa.array([*known], pa.string())).tolist()
+        assert again == [*known.values()]
+
+
+@pytest.mark.parametrize("home", [7, 2**63 - 2, EMPTY])
+def test_codes_go_round_and_what_is_in_no_one_s_way_is_forgotten(home: int) -> None:
+    vocabulary = Vocabulary(lambda those: np.full(len(those), home))
+    codes = vocabulary.encode(pa.array(list("abcdef")))
+    for used, left in (([3], 4), ([1], 2), ([], 0)):
+        vocabulary._prune_above = 0
+        vocabulary.forget(lambda used=used: codes[used])  # type: ignore[misc]
+        assert len(vocabulary) == left
+        assert vocabulary.encode(pa.array(list("abcdef"))[:left]).tolist() == codes[:left].tolist()
+
+
 def test_a_join_is_exact_although_hashes_collide() -> None:
     rows = [(n, [f"w{(n * k) % 7}" for k in range(3)]) for n in range(30)]
     table = pa.table({"ts": [time for time, _ in rows], "v": [value for _, value in rows]})

@@ -3,7 +3,8 @@
 The hash is XXH64, the same on every machine and run. Should two words collide, the later one takes the next code
 that is free. So codes may be compared instead of words and the answer is still exact, not just likely to be. The
 price is that the words in use are kept: one copy of each, for both sides. Words that have left the windows are
-forgotten.
+forgotten, but for those that a word in use has had to make way for: without them it would find a free code before its
+own.
 
 >>> words = Vocabulary()
 >>> codes = words.encode(pa.array(["oil", "rain", "oil"]))
@@ -55,7 +56,7 @@ class Vocabulary:
         """Drop words that are not used, once there may be many; ``used`` gives the codes that are, in any order."""
         if len(self) <= self._prune_above:
             return
-        keep = np.isin(self._codes, used())
+        keep = self._with_those_before(np.isin(self._codes, used()))
         self._codes, self._words = self._codes[keep], self._words.filter(pa.array(keep))
         self._prune_above = 2 * len(self) + _SPARE
 
@@ -78,9 +79,28 @@ class Vocabulary:
         self._words = pa.Array.from_buffers(pa.string(), len(self._codes), buffers)
         self._prune_above = int(state["prune"][0])
 
+    def _with_those_before(self, keep: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Keep also what lies between the hash of a word that is kept and its code, where these differ."""
+        homes = self._homes(self._words)
+        away = homes != self._codes
+        open_ = np.flatnonzero(away & keep).tolist()
+        while open_:
+            at = open_.pop()
+            steps = (self._codes - homes[at]).view(np.uint64)  # codes go round
+            more = ~keep & (steps < steps[at])
+            keep = keep | more
+            open_ += np.flatnonzero(away & more).tolist()
+        return keep
+
+    def _homes(self, words: pa.Array) -> Codes:
+        """Return the code that each word tries first."""
+        codes = self._hash_of(words).copy()
+        codes[codes == EMPTY] += 1
+        return codes
+
     def _codes_of(self, words: pa.Array) -> Codes:
         """Code distinct words: each tries its hash, then the codes after it, until it meets itself or a free one."""
-        codes = self._hash_of(words).copy()
+        codes = self._homes(words)
         open_ = np.arange(len(words))
         while len(open_):
             codes[open_[codes[open_] == EMPTY]] += 1
