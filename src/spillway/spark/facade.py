@@ -274,8 +274,9 @@ class Spillway:
     ) -> DataFrame:
         """Join two streams, and where there is no time to compare everything, compare where matches are likeliest.
 
-        No row is dropped: what is shed are comparisons. Returns a row for each pair: the columns of both sides, and
-        the score of the match.
+        What is shed are comparisons, and every row stays; only where single values are looked up in an index, the
+        default for equality, rows are dropped at random, since no part of a window is a better choice there. Returns
+        a row for each pair: the columns of both sides, and the score of the match.
 
         ======== ==========================================================================================
         option   meaning
