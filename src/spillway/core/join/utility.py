@@ -39,7 +39,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from spillway.core.control.checks import require_number
+from spillway.core.control.checks import require_number, require_whole
 from spillway.core.join.choosing import Chooser
 from spillway.core.join.inlined import lent
 from spillway.core.join.matches import Matches
@@ -73,7 +73,12 @@ class Utility:
             raise invalid(
                 "values", self.values, "a utility for each type, such as {'alarm': 5.0, 'notice': 1.0}"
             )
+        kinds = {str if isinstance(name, str) else type(name) for name in self.values}
+        if kinds not in ({str}, {int}):  # a column holds the one or the other
+            raise invalid("values", dict(self.values), "types that are all strings or all whole numbers")
         for name, value in self.values.items():
+            if isinstance(name, int):
+                require_whole("values, type", name, -(2**63), 2**63 - 1)
             require_number(f"values[{name!r}]", value, 0.0)
         require_number("otherwise", self.otherwise, 0.0)
         if self.function not in ("max", "mean"):
