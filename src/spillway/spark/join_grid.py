@@ -69,6 +69,16 @@ class Grid:
         at = self.keys.index(key)
         return (True, True) if self.hashed else (at % self.right == 0, at // self.right == 0)
 
+    def share(self, here: int, sent: int) -> float:
+        """Return the part of a budget for a shard that so many of all rows were sent to (shard_task.py).
+
+        >>> grid = Grid(4, 4, True, (10, 11, 12, 13))
+        >>> grid.share(90, 100), grid.share(0, 100), grid.share(0, 0)
+        (0.575, 0.125, 0.25)
+        """
+        even = 1.0 / len(self.keys)
+        return (even + here / sent) / 2 if self.hashed and sent else even
+
 
 def sides_of(shards: int) -> tuple[int, int]:
     """Return a and b, near each other, for at most so many cells.

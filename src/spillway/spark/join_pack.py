@@ -9,7 +9,8 @@ packed before they are shuffled: a task turns what it reads into one Arrow table
     right  -> mapInArrow(Pack) ┘
 
 At the end of its rows each task also tells **every** shard the latest time it has seen, so that all shards know how
-far time has come on both sides, whichever rows they got, and tells the first shard what it has counted.
+far time has come on both sides, whichever rows they got, and how many rows it has sent to any of them, so that each
+knows its share. It tells the first shard what it has counted.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from spillway.spark.quickack import acknowledge_at_once
 
 PART, ORDER = f"{PREFIX}part", f"{PREFIX}order"
 PACKED = (
-    "key int, side int, rows binary, latest_us bigint, arrived bigint, unmatched bigint, "
+    "key int, side int, rows binary, here bigint, sent bigint, latest_us bigint, arrived bigint, unmatched bigint, "
     "first_arrival double, arrivals double, timed bigint, arrival_missing bigint"
 )
 _SCHEMA = pa.schema(
@@ -35,6 +36,8 @@ _SCHEMA = pa.schema(
         "key": pa.int32(),
         "side": pa.int32(),
         "rows": pa.binary(),
+        "here": pa.int64(),
+        "sent": pa.int64(),
         "latest_us": pa.int64(),
         "arrived": pa.int64(),
         "unmatched": pa.int64(),
@@ -47,6 +50,8 @@ _SCHEMA = pa.schema(
 LONG_AGO = -(2**62)
 _MOST_ROWS, _MOST_BYTES = 100_000, 32_000_000
 _NOTHING = {
+    "here": 0,
+    "sent": 0,
     "latest_us": LONG_AGO,
     "arrived": 0,
     "unmatched": 0,
@@ -114,13 +119,13 @@ class Pack:
     def _packed(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         parts = table[PART].to_numpy()
         for part in np.unique(parts):
-            rows = to_bytes(table.filter(pa.array(parts == part)).drop_columns([PART]))
-            yield _records([{"key": key, "side": self.side, "rows": rows} for key in self.targets[part]])
+            mine = table.filter(pa.array(parts == part)).drop_columns([PART])
+            packed = {"side": self.side, "rows": to_bytes(mine), "here": mine.num_rows}
+            yield _records([{"key": key, **packed} for key in self.targets[part]])
 
     def _seen(self, tally: Tally) -> pa.RecordBatch:
-        records: list[dict[str, Any]] = [
-            {"key": key, "side": self.side, "latest_us": tally.latest_us} for key in self.everyone
-        ]
+        told = {"side": self.side, "sent": tally.arrived - tally.unmatched, "latest_us": tally.latest_us}
+        records: list[dict[str, Any]] = [{"key": key, **told} for key in self.everyone]
         records[0] |= vars(tally)
         return _records(records)
 

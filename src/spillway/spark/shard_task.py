@@ -7,6 +7,14 @@ so a process remembers the shards it had last. A shard is taken from there only 
 to the checksum, the one that it left, and if the logic is the one that made it; where it is not (another process had
 it in between, a batch is done again, a query was started with other options), it is made from the state. What comes
 out is the same.
+
+**Shares.** A batch has one budget for all shards. Cells of a grid have about as much to do as each other, and get the
+same. Keys may be skewed, and what a shard without rows gets would be lost, so there half goes by rows:
+
+    share of shard k = (1 / K + n_k / n) / 2        K shards, n rows in the batch, n_k of them for shard k
+
+The other half is for what has waited: rows that came before may be due in a batch that brings the shard none. The
+numbers come with the rows, so a batch that is done again is shared out in the same way.
 """
 
 from __future__ import annotations
@@ -136,7 +144,7 @@ class ShardTask:
         if live is None:
             live = logic.begin(state.get)
         arrived = Arrived.of(frames, self.grid.counts(shard))
-        budget, note = self._budget()
+        budget, note = self._budget(self.grid.share(arrived.here, arrived.sent))
         watermark_ms = state.getCurrentWatermarkMs()
         results, counts = logic.advance(
             live,
@@ -161,7 +169,7 @@ class ShardTask:
         for table in packed[1:]:
             yield _frame([{"results": table}])
 
-    def _budget(self) -> tuple[float | None, str]:
+    def _budget(self, share: float) -> tuple[float | None, str]:
         """Return the shard's part of what the batch may spend, None for everything, and a note."""
         from pyspark import TaskContext  # noqa: PLC0415  only the task has one
 
@@ -170,7 +178,7 @@ class ShardTask:
         query = context.getLocalProperty("sql.streaming.queryId") if context is not None else None
         decision, note = self.control.decision_for(int(told) if told is not None else -1, query)
         budget = None if decision is None else decision.work_budget_of(self.control.stage)
-        return (None if budget is None else budget / len(self.grid.keys)), note
+        return (None if budget is None else budget * share), note
 
 
 def metrics() -> list[Column]:
@@ -223,12 +231,16 @@ def _fingerprint(state: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class Arrived:
-    """What the packing tasks have sent to a shard; ``counted`` are the sides whose rows are counted there."""
+    """What the packing tasks have sent to a shard; ``counted`` are the sides whose rows are counted there.
+
+    ``here`` are its rows, ``sent`` those of all shards.
+    """
 
     def __init__(self, counted: tuple[bool, bool] = (True, True)) -> None:
         self.counted = counted
         self.packed: tuple[list[bytes], list[bytes]] = ([], [])
         self.latest_us = [LONG_AGO, LONG_AGO]
+        self.here = self.sent = 0
         self.counts: dict[str, Any] = {}
 
     @classmethod
@@ -255,6 +267,8 @@ class Arrived:
         if row["rows"] is not None:
             self.packed[side].append(bytes(row["rows"]))
         self.latest_us[side] = max(self.latest_us[side], int(row["latest_us"]))
+        self.here += int(row["here"])
+        self.sent += int(row["sent"])
         for name in ("arrived", "unmatched", "arrival_missing", "arrivals", "timed"):
             self.counts[name] = self.counts.get(name, 0) + row[name]
         first = row["first_arrival"]

@@ -267,6 +267,20 @@ def test_equality_keeps_to_a_budget_by_dropping_rows_and_counts_them() -> None:
     assert totals["dropped"] > 1_500
 
 
+def test_keys_that_are_skewed_get_more_of_the_budget() -> None:
+    chance = random.Random(7)
+    on, kind = CASES["equality"][0], pa.string()
+    often = [f"key {key}" for key in (0, 0, 0, 0, 0, 0, 3, 1, 2)]
+    left, right = (rows(chance, lambda chance: chance.choice(often), kind, 8, 200) for _ in range(2))
+    shards = Shards(logic(on), HASHED, part_of=parts(on, HASHED))
+    spent = 0.0
+    for batch in zip(left, right, strict=True):
+        shards.feed(*batch, budget=100_000.0)
+        spent += shards.counts["spent"]
+        assert shards.counts["spent"] < 110_000
+    assert spent > 0.5 * 8 * 100_000, "0.39 if all had the same"
+
+
 def test_copies_of_a_row_on_a_grid_are_dropped_alike_and_counted_once() -> None:
     on, make, kind = CASES["overlap"]
     chance = random.Random(5)
