@@ -116,6 +116,30 @@ def test_late_rows_are_refused_or_left_out() -> None:
     assert dropping.work.late_rows == 1
 
 
+def test_a_call_that_is_refused_changes_nothing() -> None:
+    config = JoinConfig(on=equality("v"), within_s=5, time="ts")
+    join, other = config.build(), config.build()
+    for each in (join, other):
+        each.process(ones(1, 4), None, until_us=2_000_000)
+        each.process(ones(5), ones(3), until_us=3_000_000)
+    before = join.snapshot()
+    for left, right, message in (
+        (ones(6, 7), ones(2), "right: 1 rows are older"),
+        (ones(6, 7), ones(2).select(["ts"]), "on, right column"),
+        (ones(6, 7), pa.table({"ts": [6.0], "v": [[1]]}), "has changed"),
+    ):
+        with pytest.raises(SpillwayError, match=message):
+            join.process(left, right)
+        assert join.snapshot() == before
+    assert join.process(ones(6, 7), ones(4)).equals(other.process(ones(6, 7), ones(4)))
+    assert join.oldest_rows() == other.oldest_rows()
+    new = config.build()
+    with pytest.raises(SpillwayError, match="the other side has integer"):
+        new.process(ones(1), pa.table({"ts": [1.0], "v": ["x"]}))
+    words = pa.table({"ts": [1.0], "v": ["x"]})
+    assert pairs(new.process(words, words)) == [(0, 0)], "of the left side's type nothing is known yet"
+
+
 @pytest.mark.parametrize("name", ["newest", "timecorr", "selective"])
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.05, 0.5, 1.0, 3.0])
 def test_a_scan_never_exceeds_its_budget_and_uses_it(name: str, share: float) -> None:

@@ -89,7 +89,8 @@ class Join:
         Pairs come in the order of the time of their later row, and for one row in that of the earlier ones. A
         ``fraction`` says directly what share of the windows to compare with, instead of a budget. With ``until_us``,
         a time in whole microseconds, only rows up to then are processed, and later ones wait for another call: rows
-        may then come out of order, if none comes that is older than what has been processed.
+        may then come out of order, if none comes that is older than what has been processed. If a row is refused,
+        nothing has changed, and the call may be made again without it.
         """
         if budget is not None:
             require_number("budget", budget, 0.0)
@@ -97,10 +98,15 @@ class Join:
             require_number("fraction", fraction, 0.0, 1.0)
             if budget is not None:
                 raise invalid("fraction", fraction, "None beside a budget")
-        self.work = Work()
-        read = self.reader.read(0, left), self.reader.read(1, right)
-        self.work.rows = len(read[0]) + len(read[1])
-        rows = self._ready(0, read[0], until_us), self._ready(1, read[1], until_us)
+        read = self.reader.read(left, right)
+        timely = self._timely(0, read[0]), self._timely(1, read[1])
+        self.reader.advance()  # nothing is refused from here on
+        self.work = Work(rows=len(read[0]) + len(read[1]))
+        self.work.late_rows = self.work.rows - len(timely[0]) - len(timely[1])
+        rows = (
+            self.waiting[0].let_through(timely[0], until_us),
+            self.waiting[1].let_through(timely[1], until_us),
+        )
         matching, ready = self._matching(), rows
         self.prices.guess(self.stores, rows, single=matching.single)
         if self.shedding.drop_rows or (budget is not None and self._sheds_rows(matching)):
@@ -127,9 +133,8 @@ class Join:
             oldest.append(int(live.min()) if len(live) else after)
         return oldest[0], oldest[1]
 
-    def _ready(self, side: int, rows: Rows, until: int | None) -> Rows:
-        """Return the rows that are to be processed now, without those that are late."""
-        rows = self.waiting[side].let_through(rows, until)
+    def _timely(self, side: int, rows: Rows) -> Rows:
+        """Return rows without those that are late, or raise if there are any."""
         if self._now is None or not len(rows) or rows.times[0] >= self._now:
             return rows
         late = rows.times < self._now
@@ -139,7 +144,6 @@ class Join:
                 "sides have been joined.",
                 hint="hand rows over in the order of time, or pass late='drop'",
             )
-        self.work.late_rows += int(late.sum())
         return picked(rows, np.flatnonzero(~late))
 
     def _thinned(

@@ -17,13 +17,17 @@ SIDES = ("left", "right")
 
 
 class Reader:
-    """Reads the rows of both sides. Rows are numbered from 0 on each side, also those that cannot match."""
+    """Reads the rows of both sides. Rows are numbered from 0 on each side, also those that cannot match.
+
+    What ``read`` has seen counts from ``advance`` on: if a side is refused, the next call begins where this one did.
+    """
 
     def __init__(self, config: JoinConfig, utility: Utility | None) -> None:
         self.config, self.utility = config, utility
         self.vocabulary = Vocabulary()
         self.shapes: list[Shape | None] = [None, None]
         self.next_number = [0, 0]
+        self._ahead = self.shapes, self.next_number
 
     @property
     def single_sides(self) -> tuple[bool, bool]:
@@ -31,8 +35,18 @@ class Reader:
         left, right = (shape is None or shape.single for shape in self.shapes)
         return left, right
 
-    def read(self, side: int, table: pa.Table | pa.RecordBatch | None) -> Rows:
-        """Return the rows of a table in the order of time."""
+    def read(
+        self, left: pa.Table | pa.RecordBatch | None, right: pa.Table | pa.RecordBatch | None
+    ) -> tuple[Rows, Rows]:
+        """Return the rows of both tables, each in the order of time."""
+        self._ahead = [*self.shapes], [*self.next_number]
+        return self._read(0, left), self._read(1, right)
+
+    def advance(self) -> None:
+        """Take what was read last for done."""
+        self.shapes, self.next_number = self._ahead
+
+    def _read(self, side: int, table: pa.Table | pa.RecordBatch | None) -> Rows:
         if table is None:
             return no_rows()
         if isinstance(table, pa.RecordBatch):
@@ -52,11 +66,12 @@ class Reader:
             types=types_of(table, self.utility),
             encode=self.vocabulary.encode,
         )
-        self.next_number[side] += table.num_rows
+        self._ahead[1][side] += table.num_rows
         return rows
 
     def _shape(self, side: int, table: pa.Table, column: str) -> Shape:
-        shape, known, other = shape_of(table, column, SIDES[side]), self.shapes[side], self.shapes[1 - side]
+        shapes, shape = self._ahead[0], shape_of(table, column, SIDES[side])
+        known, other = shapes[side], shapes[1 - side]
         if known is not None and known != shape:
             raise SpillwayError(
                 f"on: the {SIDES[side]} column {column!r} has changed from {known} to {shape}.",
@@ -68,7 +83,7 @@ class Reader:
                 f"{other.item}.",
                 hint="cast one of them",
             )
-        self.shapes[side] = shape
+        shapes[side] = shape
         return shape
 
 
