@@ -214,6 +214,38 @@ def test_counts_become_an_order_and_fade() -> None:
     assert learned.order[0].tolist()[0] == 0
 
 
+@pytest.mark.parametrize(("memory", "periods"), [(0.5, 3), (0.0, 4), (0.8, 10**9)])
+def test_counts_fade_with_every_period_that_passes(memory: float, periods: int) -> None:
+    one_by_one, at_once = Correlation(np.array([3, 3]), memory), Correlation(np.array([3, 3]), memory)
+    utility = Utility("kind", {"a": 1.0})
+    worths = Worth(utility, memory, 3), Worth(utility, memory, 3)
+    for learned, worth, steps in ((one_by_one, worths[0], min(periods, 5)), (at_once, worths[1], 1)):
+        learned.compared += 1000.0
+        learned.matched += np.array([[10.0, 30.0, 20.0], [5.0, 5.0, 0.0]])
+        worth.matched += 50.0
+        for _ in range(steps):
+            learned.step(periods // steps)
+            worth.step(periods // steps)
+    assert at_once.order[0].tolist() == [1, 2, 0], "what was learned last stays until there is more"
+    assert at_once.density[0].tolist() == [0.01, 0.03, 0.02]
+    assert at_once._old_compared == pytest.approx(one_by_one._old_compared)
+    assert at_once._old_compared == pytest.approx(np.full((2, 3), 1000.0 * memory ** (periods - 1)))
+    assert worths[0].matched == pytest.approx(worths[1].matched)
+
+
+def test_a_long_pause_makes_what_was_learned_weigh_little() -> None:
+    left, right = two_streams(rate=60, seconds=20, lag_s=3.5, seed=1)
+    shedding, compared = Shedding(basic_window_s=1, period_s=2, memory=0.5), []
+    for pause_s in (2.0, 200.0):
+        join = JoinConfig(on=overlap("v", at_least=3), within_s=10, time="ts", shedding=shedding).build()
+        join.process(left, right, fraction=0.2)
+        later = left.slice(0, 1).set_column(0, "ts", pa.array([20.0 + pause_s]))
+        join.process(later, None, fraction=0.2)
+        compared.append(join.selection.correlation._old_compared.sum())
+        assert join.selection.correlation.order[0, 0] == 3
+    assert compared[1] == pytest.approx(compared[0] * 0.5 ** (198 / 2), rel=1e-6)
+
+
 @pytest.mark.parametrize("slide", ["step", "smooth"])
 def test_comparisons_and_matches_are_counted_by_basic_window_and_type(slide: Any) -> None:
     left, right = two_streams(rate=40, seconds=20, lag_s=3.5, seed=2, kinds="abb")

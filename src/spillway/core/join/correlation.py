@@ -142,12 +142,19 @@ class Correlation:
             ),
         )
 
-    def step(self) -> None:
-        """Turn the counts into estimates and sort the basic windows."""
+    def step(self, periods: int = 1) -> None:
+        """Turn the counts into estimates and sort the basic windows.
+
+        Where more than one period has passed, no rows came in the later ones: the estimates stay, but weigh less.
+        """
         _estimate(
             *(self.matched, self.compared, self._old_matched, self._old_compared, self.memory, self.count),
             *(self.density, self.order, self.newer, self.mean),
         )
+        if periods > 1:
+            fading = self.memory ** (periods - 1)
+            self._old_matched *= fading
+            self._old_compared *= fading
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as arrays."""

@@ -207,7 +207,7 @@ class Join:
         length = max(1, round(self.shedding.period_s * MICROSECONDS))
         period = time // length
         if self._period is not None and self._period != period:
-            self.selection.step()
+            self.selection.step(period - self._period)
         self._period = period
         return (period + 1) * length
 

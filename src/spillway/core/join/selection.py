@@ -109,11 +109,11 @@ class Selection:
                 self.worth.tally(stores, meetings, matches, chooser, full, all_count=from_all)
         self.chooser.met.fill(0)
 
-    def step(self) -> None:
-        """Renew the order of the basic windows."""
-        self.correlation.step()
+    def step(self, periods: int = 1) -> None:
+        """Renew the order of the basic windows, after so many periods T_c, all but the first without rows."""
+        self.correlation.step(periods)
         if self.worth is not None:
-            self.worth.step()
+            self.worth.step(periods)
 
     def _probing(self, stores: Stores, meetings: Meetings) -> Flags:
         """Return which rows probe a hash index, each with the probability of its window and type."""

@@ -136,10 +136,10 @@ class Worth:
             *(left.first, right.first, self.table, self.seen, self.matched, self.gained),
         )
 
-    def step(self) -> None:
-        """Let old counts weigh less."""
+    def step(self, periods: int = 1) -> None:
+        """Let old counts weigh less, by how many periods have passed."""
         for counts in (self.compared, self.matched, self.gained, self.seen):
-            np.multiply(counts, self.memory, out=counts)
+            np.multiply(counts, self.memory**periods, out=counts)
 
     def estimate(self, density: Floats) -> Floats:
         """Return g_(i,z), with o_(i,j) as ``density``."""
