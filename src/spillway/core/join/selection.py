@@ -11,12 +11,19 @@ budgets the later of them are processed like all others.
 **Hash index.** Where single values are looked up in an index, what is read is what matches, and leaving some of it
 out saves nothing. There a row probes the whole window or not at all: with a fraction, or where types are worth
 different amounts, r_(i,z) is the probability that it does. With a budget for all alike rows are dropped at random
-instead. No selection gains anything over that, as the paper finds, and keeping rows that do not probe would lose: if
-a share q of the rows is listed and a share p of these probes, q²p of the matches are found for
+instead. Choosing by age gains nothing over that, as the paper finds, and having a share of the rows probe that is the
+same on both sides would lose: if a share q of the rows is listed and a share p of these probes, q²p of the matches
+are found for
 
     q a + q p l + q² p m        a: listing a row   l: looking it up   m: its matches
 
 and as long as a >= l the least for a given q²p is at p = 1.
+
+**Limit.** That is not so where only rows of one side find matches. Then those of the other need not probe, which
+saves l for half of the rows: q could be up to (2a + 2l) / (2a + l) times as high, 1.17 with the units of
+:mod:`spillway.core.join.work`, and the output the square of that, 1.37, if matches cost nothing. Where they are most
+of the cost it comes to little, since each match costs the same wherever it is found. It is not done: of a side that
+does not probe nothing is learned.
 """
 
 from __future__ import annotations
