@@ -106,6 +106,7 @@ sheddings = st.sampled_from(["random", "newest", "timecorr", "selective"]) | st.
     Shedding,
     time_correlation=st.booleans(),
     direction=st.booleans(),
+    direct_by=st.sampled_from(["basic_window", "window"]),
     basic_window_s=st.sampled_from([0.3, 1.0, 5.0]),
     sample=st.sampled_from([0.0, 0.1, 1.0]),
     period_s=st.sampled_from([0.5, 3.0]),

@@ -87,6 +87,13 @@ def test_the_best_basic_windows_are_taken_as_far_as_they_go(
         found = [row for low, high in parts[begins[k] : ends[k]] for row in range(low, high)]
         assert found == sorted(expected)
         assert taken[k] == len(found)
+        if k + 1 == len(coming):  # after earlier ones the store has rows that are yet to come
+            held = (
+                np.bincount([at for _, at in window], minlength=n)
+                if window
+                else np.arange(n) < chooser.count[i]
+            )
+            assert chooser.shares(stores, time)[i] == pytest.approx(held / held.sum())
     assert (chooser.met[:, 0] == met).all()
 
 

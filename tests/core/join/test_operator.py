@@ -284,6 +284,7 @@ def test_a_budget_and_a_fraction_are_one_too_many() -> None:
         ({"period_s": 0}, "period_s"),
         ({"basic_window_s": 0}, "basic_window_s"),
         ({"slide": "jump"}, "slide"),
+        ({"direct_by": "windows"}, "did you mean 'window'"),
         ({"learn_from": "al"}, "did you mean 'all'"),
         ({"utility": "kind"}, "utility"),
     ],

@@ -216,7 +216,8 @@ class Chooser:
         for i, (store, n, window) in enumerate(zip(stores, self.count, self.windows, strict=True)):
             ends = newest - np.arange(n) * self.length
             ends[0] = time + 1
-            at = np.searchsorted(store.times[store.live], np.append(ends, time - window))
+            edges = np.maximum(np.append(ends, time - window), time - window)
+            at = np.searchsorted(store.times[store.live], edges)
             rows = at[:-1] - at[1:]
             found[i, :n] = rows / rows.sum() if rows.any() else 1.0 / n
         return found
