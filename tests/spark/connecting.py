@@ -29,6 +29,7 @@ def main(checkpoint: Path) -> None:
     )
     report = {**rows(session, checkpoint), "windows": whole_windows(session, checkpoint.parent)}
     report["join"] = join(session, checkpoint.parent)
+    report["match"] = match(session, checkpoint.parent)
     print(json.dumps(report))  # noqa: T201  the parent reads it
     session.stop()
 
@@ -73,6 +74,33 @@ def join(session: SparkSession, folder: Path) -> dict[str, Any]:
         assert query.awaitTermination(PATIENCE_S)
         return {
             "pairs": shed.history()["pairs"].to_pylist(),
+            "problems": list(shed.status().problems),
+        }
+
+
+def match(session: SparkSession, folder: Path) -> dict[str, Any]:
+    """Find orders of three tiers one after the other, in shops that have five orders each."""
+    checkpoint = folder / "match checkpoint"
+    with Spillway("connect match", "1 hour", checkpoint, arrival="timestamp") as shed:
+        calls = play(session, 400, 200).withColumn("shop", F.expr("id div 5"))
+        found = shed.match(
+            calls.withWatermark("timestamp", "0 seconds"),
+            "PATTERN SEQ('0' a, '1' b, '4' c) WHERE [shop] WITHIN 1 s",
+            time="timestamp",
+            type="tier",
+            columns=["id"],
+        )
+        query = (
+            found.select("a.id", F.col("c.id").alias("last"))
+            .writeStream.format("parquet")
+            .option("path", str(folder / "matches"))
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(PATIENCE_S)
+        return {
+            "matches": shed.history()["matches"].to_pylist(),
             "problems": list(shed.status().problems),
         }
 

@@ -55,6 +55,11 @@ def test_queries_on_spark_connect_keep_the_same_rows_and_windows(tmp_path: Path)
     joined = pq.read_table(tmp_path / "pairs").to_pylist()
     assert sorted((row["id_left"], row["id_right"]) for row in joined) == [(n, n) for n in range(400)]
 
+    assert report["match"]["problems"] == []
+    assert sum(report["match"]["matches"]) == 80
+    matched = pq.read_table(tmp_path / "matches").to_pylist()
+    assert sorted((row["id"], row["last"]) for row in matched) == [(5 * n, 5 * n + 4) for n in range(80)]
+
     assert report["windows"]["problems"] == []
     assert report["windows"]["dropped"] > 0
     totals = pq.read_table(tmp_path / "totals").to_pylist()
