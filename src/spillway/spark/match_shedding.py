@@ -27,6 +27,7 @@ W, n    budget and rows that are left of the batch
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,10 +68,11 @@ class SheddingSpec:
 
 @dataclass
 class Spent:
-    """What became of the rows of a batch."""
+    """What became of the rows of a batch; ``passed_over`` are those among the dropped that a strategy chose."""
 
     rows: int = 0
     dropped: int = 0
+    passed_over: int = 0
     units: float = 0.0
     matches: int = 0
     shed_runs: int = 0
@@ -81,12 +83,13 @@ class Spent:
     def demand(self) -> float:
         """What all would have taken, as far as can be told.
 
-        Of a share p of the rows a pattern of k elements takes about p^k of the work; of runs that were let go of it
-        is only known that they were there.
+        Rows at the end of the batch would have taken as much as those before. Of a share p of rows in between a
+        pattern of k elements takes about p^k of the work. Of runs that were let go of only their number is known.
         """
-        kept = max(1, self.rows - self.dropped) / max(1, self.rows)
+        before = max(1, self.rows - self.dropped + self.passed_over)
+        p = max(1, before - self.passed_over) / before
         runs = 1.0 + self.shed_runs / max(1, self.runs + self.shed_runs)
-        return self.units * runs / max(kept**self.elements, _LEAST_SHARE)
+        return self.units * runs * max(1, self.rows) / before / max(p**self.elements, _LEAST_SHARE)
 
 
 class Bounded:
@@ -123,7 +126,7 @@ class Shedder:
 
     def process(self, table: pa.Table, budget: float | None) -> tuple[list[pa.Table], Spent]:
         """Process the rows of a batch, and return their matches with what became of them."""
-        found, at, before = [], 0, self._gone()
+        found, at, before, discarded = [], 0, self._gone(), self._enforcer.discarded
         spent = Spent(rows=table.num_rows, elements=len(self.patterns.plan.elements))
         while at < table.num_rows:
             left = None if budget is None else max(0.0, budget - spent.units)
@@ -132,6 +135,7 @@ class Shedder:
             found.append(self._piece(piece, left, theta, spent))
             at += piece.num_rows
         spent.shed_runs += self._gone() - before
+        spent.passed_over = self._enforcer.discarded - discarded
         spent.runs = int(self.patterns.alive().sum())
         self._learn(table, spent)
         return found, spent
@@ -204,10 +208,10 @@ class Shedder:
         if self._stretch is not None and self._stretch.rows is not None:
             arrays["stretch"] = np.frombuffer(to_bytes(self._stretch.rows, "zstd"), np.uint8)
         units = 0.0 if self._stretch is None else self._stretch.units
-        return _FORMAT.write({"per_row": self.per_row, "units": units}, arrays)
+        return zlib.compress(_FORMAT.write({"per_row": self.per_row, "units": units}, arrays), 1)
 
     def _recall(self, state: bytes) -> None:
-        meta, arrays = _FORMAT.read(state)
+        meta, arrays = _FORMAT.read(zlib.decompress(state))
         self.per_row = meta["per_row"]
         learned = under(_LEARNED, arrays)
         if learned:
