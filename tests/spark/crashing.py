@@ -1,8 +1,8 @@
 """Queries that kill themselves, and all of their Spark, at a chosen point of a batch's life.
 
-Run as ``python -m tests.spark.crashing FOLDER WHAT POINT BATCH KEEP``: queries that shed tuples, windows, groups and
-comparisons of a join run at once, and WHAT of them dies. With the point "never" all run to their end. Without a group
-of processes to kill, only the query dies, of an error in the same place.
+Run as ``python -m tests.spark.crashing FOLDER WHAT POINT BATCH KEEP``: queries that shed tuples, windows, groups,
+comparisons of a join and partial matches run at once, and WHAT of them dies. With the point "never" all run to their
+end. Without a group of processes to kill, only the query dies, of an error in the same place.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from spillway.spark.decide import BatchDecision
 from spillway.spark.groups import GroupRow
 from spillway.spark.plane import ControlRow
 from spillway.spark.windows import WindowRow
+from tests.spark import match_crash
 from tests.spark.orders import PAST, PATIENCE_S, play, start
 
 POINTS = (
@@ -40,11 +41,11 @@ POINTS = (
     "after the sink",
     "after the commit",
 )
-KINDS = ("tuples", "windows", "groups", "join")
+KINDS = ("tuples", "windows", "groups", "join", "match")
 ROWS, BATCHES = 5_000, 5
 WINDOW, MAX_GAP = sliding("3 seconds", "1 second"), 3
 JOINED = overlap("customer", at_least=1)
-DEMAND = 1_000_000  # comparisons of a batch of the join
+DEMAND = {"join": 1_000_000, "match": match_crash.DEMAND}  # units of work of a batch
 _PAST_US = int(PAST.timestamp()) * 1_000_000
 
 
@@ -137,20 +138,28 @@ def customers(session: SparkSession, shed: Spillway) -> DataFrame:
     return shed.join(*sides, on=JOINED, within="2 seconds", time="ts").select("id_left", "id_right")
 
 
+def shops(session: SparkSession, shed: Spillway) -> DataFrame:
+    """Return orders of three tiers in the same shop, as (order, order, order)."""
+    return match_crash.shops(session, shed, ROWS, BATCHES, moment)
+
+
 def begin(
     session: SparkSession, what: str, folder: Path, keep: float, death: Death
 ) -> tuple[StreamingQuery, Spillway]:
     """Start a query that writes each batch to a file of its own for each attempt."""
     (folder / "out").mkdir(parents=True, exist_ok=True)
     checkpoint, out = folder / "checkpoint", folder / "out"
-    controller = control.make("fixed", target_delay_s=2.0, keep_ratio=keep, work_budget=keep * DEMAND)
-    arrival = None if what == "join" else "timestamp"  # which is not among the columns that are joined
+    budget = keep * DEMAND.get(what, 0)
+    controller = control.make("fixed", target_delay_s=2.0, keep_ratio=keep, work_budget=budget)
+    arrival = (
+        None if what in DEMAND else "timestamp"
+    )  # which is not among the columns that are joined or matched
     shed = Spillway("crash", 2.0, checkpoint, controller=controller, arrival=arrival)
     rows = mock.patch.object(facade, "ControlRow", partial(CrashingControlRow, death=death))
     of_windows = mock.patch.object(windows, "WindowRow", partial(CrashingWindowRow, death=death))
     of_groups = mock.patch.object(facade, "GroupRow", partial(CrashingGroupRow, death=death))
     with rows, of_windows, of_groups:
-        made = {"tuples": tuples, "windows": totals, "groups": tiers, "join": customers}
+        made = {"tuples": tuples, "windows": totals, "groups": tiers, "join": customers, "match": shops}
         frame = made[what](session, shed)
 
     def write(frame: DataFrame, batch: int) -> None:

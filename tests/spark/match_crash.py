@@ -21,6 +21,7 @@ from spillway.spark.match_learning import CLASSES
 from spillway.spark.match_shard import MatchLogic
 from spillway.spark.match_shedding import SheddingSpec
 from tests.core.spark_parts.match_shards import MatchShards
+from tests.spark.match_rows import interpreted
 from tests.spark.orders import orders, play, told
 
 QUERY = "PATTERN SEQ('0' a, '1' b, '2' c) WHERE [shop] WITHIN 500 ms"
@@ -35,7 +36,8 @@ def shops(
     at = F.timestamp_micros(moment(F.col("id"))).alias("ts")
     source = play(session, rows=rows, per_batch=rows // batches)
     frame = source.select("id", at, "tier", (F.col("id") % 7).alias("shop")).withWatermark("ts", "2 seconds")
-    found = shed.match(frame, QUERY, time="ts", type="tier", columns=["id"])
+    with interpreted():
+        found = shed.match(frame, QUERY, time="ts", type="tier", columns=["id"])
     return found.select("a.id", F.col("b.id").alias("second"), F.col("c.id").alias("third"))
 
 
@@ -75,6 +77,7 @@ def rebuilt(folder: Path) -> MatchShards:
         pa.schema(kinds),
         time="ts",
         type="tier",
+        compile=False,
         tracked=True,
         classes=CLASSES,
         most_runs=MOST_RUNS,

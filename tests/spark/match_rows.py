@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from spillway.core.cep import PatternConfig
 from spillway.core.cep.language import parse
 from spillway.replay import Rates, stream
+from spillway.spark import match as on_spark
 from tests.core.cep import oracle
 from tests.spark.orders import PAST
 
@@ -26,6 +31,11 @@ KINDS = pa.schema(
         "place": pa.struct({"city": pa.string(), "zip": pa.int32()}),
     }
 )
+
+
+def interpreted() -> AbstractContextManager[Any]:
+    """Let queries be interpreted: for a few hundred rows that is faster than to compile them."""
+    return mock.patch.object(on_spark, "PatternConfig", partial(PatternConfig, compile=False))
 
 
 def event(number: int) -> dict[str, Any]:

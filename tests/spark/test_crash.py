@@ -26,7 +26,7 @@ from spillway.spark.join_grid import Grid
 from spillway.spark.join_pack import ORDER
 from spillway.spark.join_shard import Output, ShardLogic
 from tests.core.spark_parts.shards import Shards
-from tests.spark import crashing
+from tests.spark import crashing, match_crash
 from tests.spark.crashing import BATCHES, JOINED, KINDS, MAX_GAP, POINTS, ROWS, WINDOW, Death, moment
 from tests.spark.orders import PATIENCE_S, expected, orders, told
 from tests.spark.test_windows import decided
@@ -175,6 +175,7 @@ def test_what_was_told_is_delivered_whatever_a_query_died_of(spark: SparkSession
     check_windows(tmp_path / "windows")
     check_groups(tmp_path / "groups")
     check_join(tmp_path / "join")
+    match_crash.check(tmp_path / "match", delivered(tmp_path / "match"), BATCHES, moment)
     attempts = check_tuples(tmp_path / "tuples")
     assert len(attempts[2]) == 2, "a batch that died after its sink was delivered twice"
     kept = [len(deliveries[0]) * BATCHES / ROWS for deliveries in attempts.values()]
@@ -189,4 +190,5 @@ def test_what_was_told_is_delivered_after_kill_9(tmp_path: Path) -> None:
     check_groups(tmp_path / "groups")
     check_windows(tmp_path / "windows")
     check_join(tmp_path / "join")
+    match_crash.check(tmp_path / "match", delivered(tmp_path / "match"), BATCHES, moment)
     assert len(delivered(tmp_path / "windows")[3]) == 2

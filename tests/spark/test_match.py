@@ -14,7 +14,7 @@ from spillway import Spillway, SpillwayError
 from spillway.core import control
 from spillway.core.cep.language import QueryError, parse
 from tests.core.cep.oracle import Match
-from tests.spark.match_rows import event, events, expected, moment_ms
+from tests.spark.match_rows import event, events, expected, interpreted, moment_ms
 from tests.spark.orders import Sink, run, told
 from tests.spark.test_replay import uncommit
 
@@ -72,7 +72,8 @@ def test_all_matches_come_once_with_the_columns_of_their_rows_and_also_after_a_c
     spark: SparkSession, tmp_path: Path
 ) -> None:
     def matched(shed: Spillway) -> DataFrame:
-        return shed.match(events(spark, ROWS, PER_BATCH), PAIRED, time="ts", type="type", order="id")
+        with interpreted():
+            return shed.match(events(spark, ROWS, PER_BATCH), PAIRED, time="ts", type="type", order="id")
 
     with Spillway("rides", "1 hour", tmp_path, arrival="timestamp") as shed:
         sink = run(matched(shed), tmp_path, shed)
@@ -109,7 +110,10 @@ def test_with_a_budget_some_matches_come_and_the_same_on_replay(spark: SparkSess
     query = "PATTERN SEQ(A a, B b, C c) WHERE a.bike = b.bike AND a.bike = c.user WITHIN 1 s"
 
     def matched(shed: Spillway) -> DataFrame:
-        return shed.match(events(spark, 2 * ROWS, PER_BATCH), query, time="ts", type="type", columns=["id"])
+        with interpreted():
+            return shed.match(
+                events(spark, 2 * ROWS, PER_BATCH), query, time="ts", type="type", columns=["id"]
+            )
 
     def budget(units: float) -> Any:
         return control.make("fixed", target_delay_s=2.0, work_budget=units)
