@@ -126,6 +126,9 @@ def test_watching_compares_everything_and_needs_no_checkpoint(spark: SparkSessio
         assert len(found) > 100
         entry = max(shed.history().to_pylist(), key=lambda entry: entry["work_demanded"])
         assert entry["work_spent"] == entry["work_demanded"] > entry["work_budget"] == 0
+        assert any("the number of shards is not kept" in problem for problem in shed.status().problems)
+    with Spillway("blind", "2 seconds") as shed, pytest.raises(SpillwayError, match="without a checkpoint"):
+        shed.join(first, second, on=on, within="300 ms", time="ts")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +156,9 @@ def test_watching_compares_everything_and_needs_no_checkpoint(spark: SparkSessio
         ({"right": "static"}, "right is not a streaming DataFrame"),
     ],
 )
-def test_what_is_wrong_is_told_at_the_call(spark: SparkSession, options: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_is_told_at_the_call(
+    spark: SparkSession, tmp_path: Path, options: dict[str, Any], said: str
+) -> None:
     first, second = both(spark, "words", "tag", "origin")
     if "_id" in str(options):
         first = first.withColumn("ts_left", F.lit(1))
@@ -161,7 +166,7 @@ def test_what_is_wrong_is_told_at_the_call(spark: SparkSession, options: dict[st
     given |= options
     if given["right"] == "static":
         given["right"] = spark.range(1)
-    with Spillway("bad", "2 seconds") as shed, pytest.raises(SpillwayError) as error:
+    with Spillway("bad", "2 seconds", tmp_path) as shed, pytest.raises(SpillwayError) as error:
         shed.join(**given)
     assert said in str(error.value)
 

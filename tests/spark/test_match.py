@@ -137,9 +137,9 @@ def test_with_a_budget_some_matches_come_and_the_same_on_replay(spark: SparkSess
     assert sorted(map(repr, again[last])) == sorted(map(repr, sink[last])), "what was told holds"
 
 
-def test_without_a_key_one_task_sees_every_row(spark: SparkSession) -> None:
+def test_without_a_key_one_task_sees_every_row(spark: SparkSession, tmp_path: Path) -> None:
     query = "PATTERN SEQ(A a, (B|C){1,2} b[]) WHERE a.v != b[i].v WITHIN 2 s UNDER strict_contiguity"
-    with Spillway("near", "2 seconds") as shed:
+    with Spillway("near", "2 seconds", tmp_path) as shed:
         frame = shed.match(
             events(spark, ROWS, PER_BATCH),
             query,
@@ -151,7 +151,7 @@ def test_without_a_key_one_task_sees_every_row(spark: SparkSession) -> None:
         )
         assert frame.columns == ["a", "b", "since", "until"]
         assert "one task" in shed.status().problems[0]
-        sink = run(frame.drop("since", "until"), None, shed)
+        sink = run(frame.drop("since", "until"), tmp_path, shed)
     result = found(sink)
     assert len(result) == len(set(result))
     assert set(result) == expected(query, ROWS)
@@ -188,12 +188,14 @@ def test_without_a_key_one_task_sees_every_row(spark: SparkSession) -> None:
         ({"df": 3}, "df = 3"),
     ],
 )
-def test_what_is_wrong_is_told_at_the_call(spark: SparkSession, options: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_is_told_at_the_call(
+    spark: SparkSession, tmp_path: Path, options: dict[str, Any], said: str
+) -> None:
     given = {"query": "PATTERN SEQ(A a, B b) WHERE [id] WITHIN 1 s", "time": "ts", "type": "type"}
     given |= {"df": events(spark, ROWS, PER_BATCH)} | options
     if given["df"] == "static":
         given["df"] = spark.range(1)
-    with Spillway("bad", "2 seconds") as shed, pytest.raises(SpillwayError) as error:
+    with Spillway("bad", "2 seconds", tmp_path) as shed, pytest.raises(SpillwayError) as error:
         shed.match(**given)
     assert said in str(error.value)
     assert isinstance(error.value, QueryError) == said.startswith("line")

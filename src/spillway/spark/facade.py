@@ -314,6 +314,7 @@ class Spillway:
             arrival=self._arrival,
             salt=self._loop.published.seed,
         )
+        self._require_layout()
         spark = left.sparkSession
         self._listen(spark)
         stage = self._loop.add_stage(works=True)
@@ -382,6 +383,7 @@ class Spillway:
             arrival=self._arrival,
             salt=self._loop.published.seed,
         )
+        self._require_layout()
         spark = df.sparkSession
         self._listen(spark)
         if plan.warning is not None:
@@ -484,6 +486,16 @@ class Spillway:
     def _require_open(self) -> None:
         if self._closed:
             raise SpillwayError(f"this Spillway {self.name!r} is closed.", hint="make a new one")
+
+    def _require_layout(self) -> None:
+        """See to it that a restart finds how many shards there are: state that is looked for elsewhere is lost."""
+        if self._checkpoint is not None:
+            return
+        lost = "without a checkpoint the number of shards is not kept, and a restart with another one loses results"
+        hint = "give Spillway the path that writeStream gets as checkpointLocation"
+        if self.mode == "enforce":
+            raise SpillwayError(f"{lost}.", hint=hint)
+        self._loop.note(f"{lost}: {hint}")
 
     @property
     def _checkpoint_text(self) -> str | None:

@@ -60,6 +60,11 @@ def require_side(side: str, df: DataFrame) -> None:
     for name in df.columns:
         if name.startswith(PREFIX):
             raise invalid(side, name, f"columns that do not begin with {PREFIX!r}")
+        if "." in name or "`" in name:
+            hint = (
+                f"rename it: {side}.withColumnRenamed({name!r}, {name.replace('.', '_').replace('`', '')!r})"
+            )
+            raise invalid(side, name, "column names without dots and backticks", hint=hint)
         if name.lower() in seen:
             raise invalid(side, name, "column names that differ", hint="rename one of them")
         seen.add(name.lower())

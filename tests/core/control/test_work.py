@@ -101,6 +101,16 @@ def test_fixed_can_fix_the_work_alone() -> None:
         control.make("fixed", target_delay_s=2.0, work_budget=-1.0)
 
 
+@pytest.mark.parametrize(("units", "work_s"), [(1.0, 0.0091), (20_000.0, 2.0)])
+def test_one_slow_batch_does_not_starve_those_that_follow(units: float, work_s: float) -> None:
+    unit = UnitCostConfig().build()
+    unit.update(units=units, work_s=work_s)
+    for _ in range(20):  # spend a second's budget on units of 10 ns, a millisecond a call
+        budget = 1.0 / unit.unit_s
+        unit.update(units=budget, work_s=0.001 + 10e-9 * budget)
+    assert 8e-9 < unit.unit_s < 20e-9
+
+
 numbers = st.floats(0.0, 1e300, allow_nan=False)
 
 
