@@ -15,6 +15,7 @@ A row that can match nothing (no value, no time, too few items) is set aside bef
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -179,7 +180,19 @@ class JoinPlan:
 
 
 def _both(within: tuple[Duration, Duration]) -> tuple[float, float]:
-    return seconds("within", within[0]), seconds("within", within[1])
+    return _length(within[0]), _length(within[1])
+
+
+def _length(within: Duration) -> float:
+    """Return a window's length in seconds; here it may be none, for rows that meet only those of the same instant.
+
+    >>> _length("20 seconds"), _length("0 seconds"), _length(0)
+    (20.0, 0.0, 0.0)
+    """
+    zero = (
+        re.fullmatch(r"\s*0+(\.0*)?\s*[a-z]*\s*", within.lower()) if isinstance(within, str) else not within
+    )
+    return 0.0 if zero else seconds("within", within)
 
 
 def _arrivals(sides: tuple[DataFrame, DataFrame], arrival: str | None) -> tuple[str | None, str | None]:

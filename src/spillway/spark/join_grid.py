@@ -161,7 +161,8 @@ def require_same(folder: Folder, stage: int, what: str, kind: str = "join") -> N
     if written != what:
         raise SpillwayError(
             f"the checkpoint holds the state of another {kind}: {written}. This one is: {what}.",
-            hint=f"give the {kind} the same columns, windows and access as before, or start with a new checkpoint",
+            hint=f"give the {kind} the same columns, windows, access and shedding as before, or start with a new "
+            "checkpoint",
         )
 
 
