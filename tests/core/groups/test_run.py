@@ -264,3 +264,151 @@ def test_times_beyond_64_bits_with_a_sign_are_refused() -> None:
 def test_what_is_no_table_is_refused() -> None:
     with pytest.raises(SpillwayError, match="table is of type RecordBatch"):
         run(rides().to_batches()[0], **OPTIONS, keep_ratio=0.1)
+
+
+def test_groups_of_which_only_zeros_were_kept_have_intervals_with_a_width() -> None:
+    chosen, missed, narrow, answers = np.random.default_rng(1), 0, 0, 0
+    for salt in range(30):
+        flags = pa.table(
+            {"ts": np.arange(2000), "route": chosen.integers(0, 5, 2000), "late": chosen.random(2000) < 0.1}
+        )
+        flags = flags.set_column(2, "late", flags["late"].cast(pa.int8()))
+        options: dict[str, Any] = {"by": "route", "time": "ts", "window": tumbling(500), "value": "late"}
+        truth = run(flags, **options, keep_ratio=1.0).to_pylist()
+        found = run(flags, **options, keep_ratio=0.05, salt=salt).to_pylist()
+        known = False  # until a flag was kept, nothing tells zeros from a constant
+        for first in range(0, len(found), 5):
+            known = known or any(row["value"] > 0.0 for row in found[first : first + 5])
+            for row, exact in zip(found[first : first + 5], truth[first : first + 5], strict=True):
+                answers += known
+                narrow += known and row["low"] == row["high"]
+                missed += known and not row["low"] <= exact["value"] <= row["high"]
+    assert answers > 400
+    assert narrow == 0
+    assert missed < 0.1 * answers
+
+
+def test_times_beyond_64_bits_with_a_sign_are_refused() -> None:
+    def at(ts: int) -> pa.Table:
+        return pa.table({"ts": pa.array([ts], pa.uint64()), "route": ["a"], "fare": [1.0]})
+
+    options = {**OPTIONS, "window": tumbling(100)}
+    assert run(at(2**62), **options, keep_ratio=1.0)["start"].to_pylist() == [2**62 // 100 * 100]
+    with pytest.raises(SpillwayError, match="below 2\\^63"):
+        run(at(2**63), **options, keep_ratio=1.0)
+
+
+def test_what_is_no_table_is_refused() -> None:
+    with pytest.raises(SpillwayError, match="table is of type RecordBatch"):
+        run(rides().to_batches()[0], **OPTIONS, keep_ratio=0.1)
+
+
+def test_groups_of_which_only_zeros_were_kept_have_intervals_with_a_width() -> None:
+    chosen, missed, narrow, answers = np.random.default_rng(1), 0, 0, 0
+    for salt in range(30):
+        flags = pa.table(
+            {"ts": np.arange(2000), "route": chosen.integers(0, 5, 2000), "late": chosen.random(2000) < 0.1}
+        )
+        flags = flags.set_column(2, "late", flags["late"].cast(pa.int8()))
+        options: dict[str, Any] = {"by": "route", "time": "ts", "window": tumbling(500), "value": "late"}
+        truth = run(flags, **options, keep_ratio=1.0).to_pylist()
+        found = run(flags, **options, keep_ratio=0.05, salt=salt).to_pylist()
+        known = False  # until a flag was kept, nothing tells zeros from a constant
+        for first in range(0, len(found), 5):
+            known = known or any(row["value"] > 0.0 for row in found[first : first + 5])
+            for row, exact in zip(found[first : first + 5], truth[first : first + 5], strict=True):
+                answers += known
+                narrow += known and row["low"] == row["high"]
+                missed += known and not row["low"] <= exact["value"] <= row["high"]
+    assert answers > 400
+    assert narrow == 0
+    assert missed < 0.1 * answers
+
+
+def test_times_beyond_64_bits_with_a_sign_are_refused() -> None:
+    def at(ts: int) -> pa.Table:
+        return pa.table({"ts": pa.array([ts], pa.uint64()), "route": ["a"], "fare": [1.0]})
+
+    options = {**OPTIONS, "window": tumbling(100)}
+    assert run(at(2**62), **options, keep_ratio=1.0)["start"].to_pylist() == [2**62 // 100 * 100]
+    with pytest.raises(SpillwayError, match="below 2\\^63"):
+        run(at(2**63), **options, keep_ratio=1.0)
+
+
+def test_what_is_no_table_is_refused() -> None:
+    with pytest.raises(SpillwayError, match="table is of type RecordBatch"):
+        run(rides().to_batches()[0], **OPTIONS, keep_ratio=0.1)
+
+
+def test_groups_of_which_only_zeros_were_kept_have_intervals_with_a_width() -> None:
+    chosen, missed, narrow, answers = np.random.default_rng(1), 0, 0, 0
+    for salt in range(30):
+        flags = pa.table(
+            {"ts": np.arange(2000), "route": chosen.integers(0, 5, 2000), "late": chosen.random(2000) < 0.1}
+        )
+        flags = flags.set_column(2, "late", flags["late"].cast(pa.int8()))
+        options: dict[str, Any] = {"by": "route", "time": "ts", "window": tumbling(500), "value": "late"}
+        truth = run(flags, **options, keep_ratio=1.0).to_pylist()
+        found = run(flags, **options, keep_ratio=0.05, salt=salt).to_pylist()
+        known = False  # until a flag was kept, nothing tells zeros from a constant
+        for first in range(0, len(found), 5):
+            known = known or any(row["value"] > 0.0 for row in found[first : first + 5])
+            for row, exact in zip(found[first : first + 5], truth[first : first + 5], strict=True):
+                answers += known
+                narrow += known and row["low"] == row["high"]
+                missed += known and not row["low"] <= exact["value"] <= row["high"]
+    assert answers > 400
+    assert narrow == 0
+    assert missed < 0.1 * answers
+
+
+def test_times_beyond_64_bits_with_a_sign_are_refused() -> None:
+    def at(ts: int) -> pa.Table:
+        return pa.table({"ts": pa.array([ts], pa.uint64()), "route": ["a"], "fare": [1.0]})
+
+    options = {**OPTIONS, "window": tumbling(100)}
+    assert run(at(2**62), **options, keep_ratio=1.0)["start"].to_pylist() == [2**62 // 100 * 100]
+    with pytest.raises(SpillwayError, match="below 2\\^63"):
+        run(at(2**63), **options, keep_ratio=1.0)
+
+
+def test_what_is_no_table_is_refused() -> None:
+    with pytest.raises(SpillwayError, match="table is of type RecordBatch"):
+        run(rides().to_batches()[0], **OPTIONS, keep_ratio=0.1)
+
+
+def test_groups_of_which_only_zeros_were_kept_have_intervals_with_a_width() -> None:
+    chosen, missed, narrow, answers = np.random.default_rng(1), 0, 0, 0
+    for salt in range(30):
+        flags = pa.table(
+            {"ts": np.arange(2000), "route": chosen.integers(0, 5, 2000), "late": chosen.random(2000) < 0.1}
+        )
+        flags = flags.set_column(2, "late", flags["late"].cast(pa.int8()))
+        options: dict[str, Any] = {"by": "route", "time": "ts", "window": tumbling(500), "value": "late"}
+        truth = run(flags, **options, keep_ratio=1.0).to_pylist()
+        found = run(flags, **options, keep_ratio=0.05, salt=salt).to_pylist()
+        known = False  # until a flag was kept, nothing tells zeros from a constant
+        for first in range(0, len(found), 5):
+            known = known or any(row["value"] > 0.0 for row in found[first : first + 5])
+            for row, exact in zip(found[first : first + 5], truth[first : first + 5], strict=True):
+                answers += known
+                narrow += known and row["low"] == row["high"]
+                missed += known and not row["low"] <= exact["value"] <= row["high"]
+    assert answers > 400
+    assert narrow == 0
+    assert missed < 0.1 * answers
+
+
+def test_times_beyond_64_bits_with_a_sign_are_refused() -> None:
+    def at(ts: int) -> pa.Table:
+        return pa.table({"ts": pa.array([ts], pa.uint64()), "route": ["a"], "fare": [1.0]})
+
+    options = {**OPTIONS, "window": tumbling(100)}
+    assert run(at(2**62), **options, keep_ratio=1.0)["start"].to_pylist() == [2**62 // 100 * 100]
+    with pytest.raises(SpillwayError, match="below 2\\^63"):
+        run(at(2**63), **options, keep_ratio=1.0)
+
+
+def test_what_is_no_table_is_refused() -> None:
+    with pytest.raises(SpillwayError, match="table is of type RecordBatch"):
+        run(rides().to_batches()[0], **OPTIONS, keep_ratio=0.1)

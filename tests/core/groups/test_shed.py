@@ -319,3 +319,239 @@ def test_columns_whose_rows_cannot_be_taken_are_told() -> None:
         shed(viewed, by="route", keep_ratio=0.5)
     with pytest.raises(SpillwayError, match="rows cannot be taken"):
         uniform(viewed, keep_ratio=0.5)
+
+
+def test_what_is_no_table_of_named_columns_is_refused() -> None:
+    twice = pa.table([[1, 2], [3, 4]], names=["route", "route"])
+    kept = shed(rides(), by="route", keep_ratio=0.1)
+    for table, said in (
+        (rides().to_batches()[0], "table is of type RecordBatch"),
+        (rides().to_pandas(), "table is of type DataFrame"),
+        (twice, "more than one column 'route'"),
+    ):
+        with pytest.raises(SpillwayError, match=said):
+            shed(table, by="route", keep_ratio=0.1)
+        with pytest.raises(SpillwayError, match=said):
+            uniform(table, keep_ratio=0.1)
+        with pytest.raises(SpillwayError, match=said):
+            pilot_spread(table, by="route", value="fare", keep_ratio=0.1)
+        with pytest.raises(SpillwayError, match=said):
+            estimate(table, by="route", aggregate="count")
+    assert estimate(kept, by="route", aggregate="count").num_rows == 3
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["a", "b"], pa.string_view()),
+        pa.array([b"a", b"b"], pa.binary_view()),
+        pa.array([(1, 2, 3), (1, 2, 4)], pa.month_day_nano_interval()),
+    ],
+)
+def test_keys_that_cannot_be_taken_out_of_a_table_are_refused(column: pa.Array) -> None:
+    with pytest.raises(SpillwayError, match="rows cannot be grouped by that"):
+        shed(pa.table({"route": column}), by="route", keep_ratio=0.5)
+
+
+def test_bytes_of_one_length_are_keys() -> None:
+    keys = pa.array([b"\xff\xfe", b"ab", None, b"ab"], pa.binary(2))
+    kept = shed(pa.table({"id": range(4), "route": keys}), by="route", keep_ratio=1.0)
+    assert counts(kept) == {b"\xff\xfe": (1, 1.0), b"ab": (2, 2.0), None: (1, 1.0)}
+    same = pa.table({"route": keys.cast(pa.binary())})
+    assert group_keys(pa.table({"route": keys})).tolist() == group_keys(same).tolist()
+
+
+def test_rows_are_drawn_along_short_floats_too() -> None:
+    along = np.arange(1000) % 64
+    short, long = (rides().append_column("ts", pa.array(along.astype(kind))) for kind in ("f2", "f4"))
+    options: dict[str, Any] = {"by": "route", "keep_ratio": 0.1, "along": "ts", "key": "id"}
+    assert shed(short, **options)["id"].equals(shed(long, **options)["id"])
+
+
+def test_a_group_of_nulls_has_no_sum() -> None:
+    kept = pa.table({"route": ["a", "a", "b"], "fare": [None, None, 2.0], "weight": [3.0, 3.0, 1.0]})
+    found = estimate(kept, by="route", value="fare", aggregate="sum").to_pylist()
+    assert [(row["value"], row["low"], row["high"]) for row in found] == [(None,) * 3, (2.0, 2.0, 2.0)]
+
+
+@pytest.mark.parametrize(("weight", "said"), [(float("inf"), "inf"), (float("nan"), "nan")])
+def test_weights_are_finite(weight: float, said: str) -> None:
+    with pytest.raises(SpillwayError, match=f"weights = {said}"):
+        estimate(pa.table({"route": ["a"], "weight": [weight]}), by="route", aggregate="count")
+
+
+def test_what_is_no_table_of_named_columns_is_refused() -> None:
+    twice = pa.table([[1, 2], [3, 4]], names=["route", "route"])
+    kept = shed(rides(), by="route", keep_ratio=0.1)
+    for table, said in (
+        (rides().to_batches()[0], "table is of type RecordBatch"),
+        (rides().to_pandas(), "table is of type DataFrame"),
+        (twice, "more than one column 'route'"),
+    ):
+        with pytest.raises(SpillwayError, match=said):
+            shed(table, by="route", keep_ratio=0.1)
+        with pytest.raises(SpillwayError, match=said):
+            uniform(table, keep_ratio=0.1)
+        with pytest.raises(SpillwayError, match=said):
+            pilot_spread(table, by="route", value="fare", keep_ratio=0.1)
+        with pytest.raises(SpillwayError, match=said):
+            estimate(table, by="route", aggregate="count")
+    assert estimate(kept, by="route", aggregate="count").num_rows == 3
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["a", "b"], pa.string_view()),
+        pa.array([b"a", b"b"], pa.binary_view()),
+        pa.array([(1, 2, 3), (1, 2, 4)], pa.month_day_nano_interval()),
+    ],
+)
+def test_keys_that_cannot_be_taken_out_of_a_table_are_refused(column: pa.Array) -> None:
+    with pytest.raises(SpillwayError, match="rows cannot be grouped by that"):
+        shed(pa.table({"route": column}), by="route", keep_ratio=0.5)
+
+
+def test_bytes_of_one_length_are_keys() -> None:
+    keys = pa.array([b"\xff\xfe", b"ab", None, b"ab"], pa.binary(2))
+    kept = shed(pa.table({"id": range(4), "route": keys}), by="route", keep_ratio=1.0)
+    assert counts(kept) == {b"\xff\xfe": (1, 1.0), b"ab": (2, 2.0), None: (1, 1.0)}
+    same = pa.table({"route": keys.cast(pa.binary())})
+    assert group_keys(pa.table({"route": keys})).tolist() == group_keys(same).tolist()
+
+
+def test_rows_are_drawn_along_short_floats_too() -> None:
+    along = np.arange(1000) % 64
+    short, long = (rides().append_column("ts", pa.array(along.astype(kind))) for kind in ("f2", "f4"))
+    options: dict[str, Any] = {"by": "route", "keep_ratio": 0.1, "along": "ts", "key": "id"}
+    assert shed(short, **options)["id"].equals(shed(long, **options)["id"])
+
+
+def test_a_group_of_nulls_has_no_sum() -> None:
+    kept = pa.table({"route": ["a", "a", "b"], "fare": [None, None, 2.0], "weight": [3.0, 3.0, 1.0]})
+    found = estimate(kept, by="route", value="fare", aggregate="sum").to_pylist()
+    assert [(row["value"], row["low"], row["high"]) for row in found] == [(None,) * 3, (2.0, 2.0, 2.0)]
+
+
+@pytest.mark.parametrize(("weight", "said"), [(float("inf"), "inf"), (float("nan"), "nan")])
+def test_weights_are_finite(weight: float, said: str) -> None:
+    with pytest.raises(SpillwayError, match=f"weights = {said}"):
+        estimate(pa.table({"route": ["a"], "weight": [weight]}), by="route", aggregate="count")
+
+
+def test_what_is_no_table_of_named_columns_is_refused() -> None:
+    twice = pa.table([[1, 2], [3, 4]], names=["route", "route"])
+    kept = shed(rides(), by="route", keep_ratio=0.1)
+    for table, said in (
+        (rides().to_batches()[0], "table is of type RecordBatch"),
+        (rides().to_pandas(), "table is of type DataFrame"),
+        (twice, "more than one column 'route'"),
+    ):
+        with pytest.raises(SpillwayError, match=said):
+            shed(table, by="route", keep_ratio=0.1)
+        with pytest.raises(SpillwayError, match=said):
+            uniform(table, keep_ratio=0.1)
+        with pytest.raises(SpillwayError, match=said):
+            pilot_spread(table, by="route", value="fare", keep_ratio=0.1)
+        with pytest.raises(SpillwayError, match=said):
+            estimate(table, by="route", aggregate="count")
+    assert estimate(kept, by="route", aggregate="count").num_rows == 3
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["a", "b"], pa.string_view()),
+        pa.array([b"a", b"b"], pa.binary_view()),
+        pa.array([(1, 2, 3), (1, 2, 4)], pa.month_day_nano_interval()),
+    ],
+)
+def test_keys_that_cannot_be_taken_out_of_a_table_are_refused(column: pa.Array) -> None:
+    with pytest.raises(SpillwayError, match="rows cannot be grouped by that"):
+        shed(pa.table({"route": column}), by="route", keep_ratio=0.5)
+
+
+def test_bytes_of_one_length_are_keys() -> None:
+    keys = pa.array([b"\xff\xfe", b"ab", None, b"ab"], pa.binary(2))
+    kept = shed(pa.table({"id": range(4), "route": keys}), by="route", keep_ratio=1.0)
+    assert counts(kept) == {b"\xff\xfe": (1, 1.0), b"ab": (2, 2.0), None: (1, 1.0)}
+    same = pa.table({"route": keys.cast(pa.binary())})
+    assert group_keys(pa.table({"route": keys})).tolist() == group_keys(same).tolist()
+
+
+def test_rows_are_drawn_along_short_floats_too() -> None:
+    along = np.arange(1000) % 64
+    short, long = (rides().append_column("ts", pa.array(along.astype(kind))) for kind in ("f2", "f4"))
+    options: dict[str, Any] = {"by": "route", "keep_ratio": 0.1, "along": "ts", "key": "id"}
+    assert shed(short, **options)["id"].equals(shed(long, **options)["id"])
+
+
+def test_a_group_of_nulls_has_no_sum() -> None:
+    kept = pa.table({"route": ["a", "a", "b"], "fare": [None, None, 2.0], "weight": [3.0, 3.0, 1.0]})
+    found = estimate(kept, by="route", value="fare", aggregate="sum").to_pylist()
+    assert [(row["value"], row["low"], row["high"]) for row in found] == [(None,) * 3, (2.0, 2.0, 2.0)]
+
+
+@pytest.mark.parametrize(("weight", "said"), [(float("inf"), "inf"), (float("nan"), "nan")])
+def test_weights_are_finite(weight: float, said: str) -> None:
+    with pytest.raises(SpillwayError, match=f"weights = {said}"):
+        estimate(pa.table({"route": ["a"], "weight": [weight]}), by="route", aggregate="count")
+
+
+def test_what_is_no_table_of_named_columns_is_refused() -> None:
+    twice = pa.table([[1, 2], [3, 4]], names=["route", "route"])
+    kept = shed(rides(), by="route", keep_ratio=0.1)
+    for table, said in (
+        (rides().to_batches()[0], "table is of type RecordBatch"),
+        (rides().to_pandas(), "table is of type DataFrame"),
+        (twice, "more than one column 'route'"),
+    ):
+        with pytest.raises(SpillwayError, match=said):
+            shed(table, by="route", keep_ratio=0.1)
+        with pytest.raises(SpillwayError, match=said):
+            uniform(table, keep_ratio=0.1)
+        with pytest.raises(SpillwayError, match=said):
+            pilot_spread(table, by="route", value="fare", keep_ratio=0.1)
+        with pytest.raises(SpillwayError, match=said):
+            estimate(table, by="route", aggregate="count")
+    assert estimate(kept, by="route", aggregate="count").num_rows == 3
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["a", "b"], pa.string_view()),
+        pa.array([b"a", b"b"], pa.binary_view()),
+        pa.array([(1, 2, 3), (1, 2, 4)], pa.month_day_nano_interval()),
+    ],
+)
+def test_keys_that_cannot_be_taken_out_of_a_table_are_refused(column: pa.Array) -> None:
+    with pytest.raises(SpillwayError, match="rows cannot be grouped by that"):
+        shed(pa.table({"route": column}), by="route", keep_ratio=0.5)
+
+
+def test_bytes_of_one_length_are_keys() -> None:
+    keys = pa.array([b"\xff\xfe", b"ab", None, b"ab"], pa.binary(2))
+    kept = shed(pa.table({"id": range(4), "route": keys}), by="route", keep_ratio=1.0)
+    assert counts(kept) == {b"\xff\xfe": (1, 1.0), b"ab": (2, 2.0), None: (1, 1.0)}
+    same = pa.table({"route": keys.cast(pa.binary())})
+    assert group_keys(pa.table({"route": keys})).tolist() == group_keys(same).tolist()
+
+
+def test_rows_are_drawn_along_short_floats_too() -> None:
+    along = np.arange(1000) % 64
+    short, long = (rides().append_column("ts", pa.array(along.astype(kind))) for kind in ("f2", "f4"))
+    options: dict[str, Any] = {"by": "route", "keep_ratio": 0.1, "along": "ts", "key": "id"}
+    assert shed(short, **options)["id"].equals(shed(long, **options)["id"])
+
+
+def test_a_group_of_nulls_has_no_sum() -> None:
+    kept = pa.table({"route": ["a", "a", "b"], "fare": [None, None, 2.0], "weight": [3.0, 3.0, 1.0]})
+    found = estimate(kept, by="route", value="fare", aggregate="sum").to_pylist()
+    assert [(row["value"], row["low"], row["high"]) for row in found] == [(None,) * 3, (2.0, 2.0, 2.0)]
+
+
+@pytest.mark.parametrize(("weight", "said"), [(float("inf"), "inf"), (float("nan"), "nan")])
+def test_weights_are_finite(weight: float, said: str) -> None:
+    with pytest.raises(SpillwayError, match=f"weights = {said}"):
+        estimate(pa.table({"route": ["a"], "weight": [weight]}), by="route", aggregate="count")

@@ -139,6 +139,18 @@ def test_there_are_never_many_more_runs_than_allowed() -> None:
         patterns(query, table, most_runs=10)
 
 
+@pytest.mark.parametrize("seed", [16, 19, 26, 35])
+def test_a_match_comes_once_also_where_room_is_made_while_runs_are_too_many(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    table = typed("".join(chance.choice(list("ABC"), 600)))
+    finder = patterns("PATTERN SEQ(A a, B+ b[], C c) WITHIN 100 s", table, tracked=True, most_runs=400)
+    found = [
+        repr(row) for low in range(0, 600, 100) for row in finder.process(table.slice(low, 100)).to_pylist()
+    ]
+    assert finder.work.crowded_out > 0
+    assert len(found) == len(set(found)) > 100
+
+
 def test_a_query_can_be_compiled_ahead() -> None:
     finder = tracked().build()
     finder.warm_up()
