@@ -143,7 +143,8 @@ class Patterns:
                 keep[self._cursor[ROW] : count] = False
             self._call(rows, keep, high, base, left, spent, found)
             self._make_room(int(self._cursor[FAIL]))
-            if self._crowded and self._cursor[FAIL] < 0:  # in the middle of a row its runs must stay where they are
+            between = self._cursor[FAIL] < 0  # in the middle of a row its runs must stay where they are
+            if between and self._crowded:
                 self._now = int(rows.times[max(0, self._cursor[ROW] - 1)])
                 self._relieve(base + int(self._cursor[ROW]))
         if count:
