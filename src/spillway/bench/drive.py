@@ -53,6 +53,14 @@ Query = Callable[["DataFrame", Spillway | None], "DataFrame"]
 """What is done with the raw events, with Spillway in the plan or without."""
 
 
+def breathe(query: StreamingQuery) -> None:
+    """Wait a moment for a query that has to go on; raise what ended it, or what the user did."""
+    raise_if_interrupted()
+    if not query.isActive:
+        raise query.exception() or SpillwayError("the query has ended before its time.")
+    time.sleep(POLL_S)
+
+
 def source(
     spark: SparkSession, trace: Rates, *, max_rows_per_batch: int | None = None, start: str = "now"
 ) -> DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
@@ -15,6 +15,8 @@ from spillway.spark.plane import PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+WATERMARK = "spark.watermarkDelayMs"
 
 
 def require_stream(df: DataFrame, in_memory: str, within_batch: str | None = None) -> None:
@@ -45,11 +47,45 @@ def require_batch(df: DataFrame, batch: int) -> None:
     require_free_names(df)
 
 
-def require_free_names(df: DataFrame) -> None:
+def require_free_names(df: DataFrame, field: str = "df") -> None:
     """Refuse columns whose names are ours."""
     for name in df.columns:
         if name.startswith(PREFIX):
-            raise invalid("df", name, f"columns that do not begin with {PREFIX!r}")
+            raise invalid(field, name, f"columns that do not begin with {PREFIX!r}")
+
+
+def require_distinct_names(field: str, df: DataFrame) -> None:
+    """Refuse names that Spark could not tell apart."""
+    seen = set()
+    for name in df.columns:
+        if name.lower() in seen:
+            raise invalid(field, name, "column names that differ", hint="rename one of them")
+        seen.add(name.lower())
+
+
+def require_plain_names(field: str, names: Iterable[str]) -> None:
+    """Refuse names that Spark cannot hand to a function on Arrow batches."""
+    for name in names:
+        if "." in name or "`" in name:
+            hint = (
+                f"rename it: {field}.withColumnRenamed({name!r}, {name.replace('.', '_').replace('`', '')!r})"
+            )
+            raise invalid(field, name, "column names without dots and backticks", hint=hint)
+
+
+def watermark_delay_us(df: DataFrame, frame: str, time: str, *, field: str = "time", of: str = "") -> int:
+    """Return the delay of the watermark on a time column, in microseconds; refuse one that has none.
+
+    ``frame`` is what the DataFrame is called in messages, ``of`` says whose column it is.
+    """
+    resolve(df, field, time, (T.TimestampType, T.TimestampNTZType), "timestamp")
+    delay = df.schema[time].metadata.get(WATERMARK)
+    if delay is None:
+        raise SpillwayError(
+            f"time = {time!r}{of} has no watermark, so no row could ever be let go.",
+            hint=f'call {frame}.withWatermark("{time}", "10 seconds") first, with the delay your rows may have',
+        )
+    return int(delay) * 1000
 
 
 def resolve(

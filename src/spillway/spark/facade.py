@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from spillway.core.join import Predicate, Shedding
+    from spillway.spark.join import JoinPlan
+    from spillway.spark.match import MatchPlan
 
 Mode = Literal["enforce", "observe"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
@@ -296,7 +298,6 @@ class Spillway:
         ======== ==========================================================================================
         """
         from spillway.spark.join import JoinPlan  # noqa: PLC0415  loads the compiler
-        from spillway.spark.join_grid import lasting_grid  # noqa: PLC0415
 
         self._require_open()
         plan = JoinPlan.check(
@@ -314,13 +315,7 @@ class Spillway:
             arrival=self._arrival,
             salt=self._loop.published.seed,
         )
-        self._require_layout()
-        spark = left.sparkSession
-        self._listen(spark)
-        stage = self._loop.add_stage(works=True)
-        grid = lasting_grid(spark, self._folder, stage, plan.shards, hashed=plan.hashed)
-        control_row = ControlRow(str(self._folder.root), self._checkpoint_text, stage)
-        return plan.build(control_row, grid, self._observe(stage), enforce=self.mode == "enforce")
+        return self._add_shards(plan, left.sparkSession)
 
     def match(
         self,
@@ -363,7 +358,6 @@ class Spillway:
                   equal in all rows of a match. For good: state depends on it
         ========= =========================================================================================
         """
-        from spillway.spark.join_grid import lasting_grid  # noqa: PLC0415
         from spillway.spark.match import MatchPlan  # noqa: PLC0415  loads the compiler
 
         self._require_open()
@@ -383,15 +377,9 @@ class Spillway:
             arrival=self._arrival,
             salt=self._loop.published.seed,
         )
-        self._require_layout()
-        spark = df.sparkSession
-        self._listen(spark)
         if plan.warning is not None:
             self._loop.note(plan.warning)
-        stage = self._loop.add_stage(works=True)
-        grid = lasting_grid(spark, self._folder, stage, plan.shards, hashed=True)
-        control_row = ControlRow(str(self._folder.root), self._checkpoint_text, stage)
-        return plan.build(control_row, grid, self._observe(stage), enforce=self.mode == "enforce")
+        return self._add_shards(plan, df.sparkSession)
 
     def wait_for_batch(self, batch: int, limit_s: float = 60.0) -> bool:
         """Wait until a batch has finished and been taken in; return whether it was, within the limit."""
@@ -486,6 +474,17 @@ class Spillway:
     def _require_open(self) -> None:
         if self._closed:
             raise SpillwayError(f"this Spillway {self.name!r} is closed.", hint="make a new one")
+
+    def _add_shards(self, plan: JoinPlan | MatchPlan, spark: SparkSession) -> DataFrame:
+        """Put an operator that keeps state in shards into the query."""
+        from spillway.spark.join_grid import lasting_grid  # noqa: PLC0415  loads the compiler
+
+        self._require_layout()
+        self._listen(spark)
+        stage = self._loop.add_stage(works=True)
+        grid = lasting_grid(spark, self._folder, stage, plan.shards, hashed=plan.hashed)
+        control_row = ControlRow(str(self._folder.root), self._checkpoint_text, stage)
+        return plan.build(control_row, grid, self._observe(stage), enforce=self.mode == "enforce")
 
     def _require_layout(self) -> None:
         """See to it that a restart finds how many shards there are: state that is looked for elsewhere is lost."""

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.streaming.state import GroupStateTimeout
 
 from spillway.core.join import JoinConfig, Predicate, warm_up
 from spillway.core.join.config import pair
@@ -32,7 +31,6 @@ from spillway.errors import SpillwayError, invalid, unknown
 from spillway.spark.columns import resolve
 from spillway.spark.join_columns import (
     SIDES,
-    WATERMARK,
     Values,
     delay_of,
     output_of,
@@ -43,16 +41,15 @@ from spillway.spark.join_columns import (
     values_of,
 )
 from spillway.spark.join_grid import Grid, check_shards, require_same
-from spillway.spark.join_pack import ORDER, PACKED, PART, Pack, Unpack
+from spillway.spark.join_pack import ORDER, PACKED, PART, Pack
 from spillway.spark.join_shard import STATE, ShardLogic
-from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
-from spillway.spark.shard_task import RESULT, ShardTask, metrics
+from spillway.spark.plane import ControlRow
+from spillway.spark.shard_plan import through_shards
+from spillway.spark.shard_task import ShardTask
 from spillway.spark.storage import Folder
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-_MARK = f"{PREFIX}event"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,24 +142,14 @@ class JoinPlan:
     def build(self, control: ControlRow, grid: Grid, observation: str, *, enforce: bool) -> DataFrame:
         """Return the DataFrame of pairs."""
         require_same(Folder(Path(control.folder)), control.stage, self.identity)
-        check_executors(control_frame(self.sides[0].sparkSession, control))
         warm_up((self.logic.config.access,))  # so that this machine's tasks need not compile
-        packed = self._packed(0, grid).union(self._packed(1, grid))
-        # Spark tells an operator its watermark if the input has a column with one; null is never late.
-        marked = F.lit(None).cast("timestamp").alias(_MARK, metadata={WATERMARK: 0})
-        joined = (
-            packed.select("*", marked)
-            .groupBy("key")
-            .applyInPandasWithState(
-                ShardTask(self.logic, grid, control, enforce),
-                outputStructType=RESULT,
-                stateStructType=STATE,
-                outputMode="append",
-                timeoutConf=GroupStateTimeout.EventTimeTimeout,
-            )
+        return through_shards(
+            self._packed(0, grid).union(self._packed(1, grid)),
+            ShardTask(self.logic, grid, control, enforce),
+            state=STATE,
+            observation=observation,
+            schema=output_schema(*self.sides, self.logic.output),
         )
-        schema = output_schema(*self.sides, self.logic.output)
-        return joined.observe(observation, *metrics()).select("results").mapInArrow(Unpack(), schema)
 
     def _packed(self, side: int, grid: Grid) -> DataFrame:
         df, config = self.sides[side], self.logic.config

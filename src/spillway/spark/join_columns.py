@@ -12,14 +12,17 @@ from pyspark.sql import types as T
 
 from spillway.core.join.predicates import Predicate
 from spillway.errors import SpillwayError, invalid, unknown
-from spillway.spark.columns import resolve
+from spillway.spark.columns import (
+    require_distinct_names,
+    require_free_names,
+    require_plain_names,
+    watermark_delay_us,
+)
 from spillway.spark.join_shard import Output
-from spillway.spark.plane import PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-WATERMARK = "spark.watermarkDelayMs"
 SIDES = ("left", "right")
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _RESERVED = -(2**63)
@@ -56,30 +59,14 @@ def require_side(side: str, df: DataFrame) -> None:
             hint="read it with spark.readStream; for tables in memory use spillway.core.join.run, and a table "
             "that does not change is joined by Spark's own join",
         )
-    seen = set()
-    for name in df.columns:
-        if name.startswith(PREFIX):
-            raise invalid(side, name, f"columns that do not begin with {PREFIX!r}")
-        if "." in name or "`" in name:
-            hint = (
-                f"rename it: {side}.withColumnRenamed({name!r}, {name.replace('.', '_').replace('`', '')!r})"
-            )
-            raise invalid(side, name, "column names without dots and backticks", hint=hint)
-        if name.lower() in seen:
-            raise invalid(side, name, "column names that differ", hint="rename one of them")
-        seen.add(name.lower())
+    require_free_names(df, side)
+    require_plain_names(side, df.columns)
+    require_distinct_names(side, df)
 
 
 def delay_of(side: str, df: DataFrame, time: str) -> int:
-    """Return the delay of the watermark on a time column, in microseconds."""
-    resolve(df, f"time ({side})", time, (T.TimestampType, T.TimestampNTZType), "timestamp")
-    delay = df.schema[time].metadata.get(WATERMARK)
-    if delay is None:
-        raise SpillwayError(
-            f"time = {time!r} of the {side} side has no watermark, so no row could ever be let go.",
-            hint=f'call {side}.withWatermark("{time}", "10 seconds") first, with the delay your rows may have',
-        )
-    return int(delay) * 1000
+    """Return the delay of the watermark on a side's time column, in microseconds."""
+    return watermark_delay_us(df, side, time, field=f"time ({side})", of=f" of the {side} side")
 
 
 def values_of(side: str, df: DataFrame, name: str) -> Values:

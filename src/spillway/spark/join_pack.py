@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spillway.errors import SpillwayError
 from spillway.spark.plane import PREFIX
 from spillway.spark.quickack import acknowledge_at_once
 
@@ -180,6 +181,25 @@ def from_bytes(packed: bytes | pa.Buffer) -> pa.Table:
     """
     with pa.ipc.open_stream(packed) as reader:
         return reader.read_all()
+
+
+def together(held: pa.Table | None, table: pa.Table | None, *, what: str, kind: str) -> pa.Table | None:
+    """Return rows that are held and rows that come, as one table; refuse rows of other columns.
+
+    >>> together(pa.table({"id": [3]}), pa.table({"id": [4]}), what="the columns", kind="join").to_pydict()
+    {'id': [3, 4]}
+    """
+    if held is None or table is None:
+        return held if table is None else table
+    if held.schema != table.schema:
+        try:
+            held = held.cast(table.schema)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+            raise SpillwayError(
+                f"{what} have changed since the state was written: {error}.",
+                hint=f"give the {kind} the same columns as before, or start with a new checkpoint",
+            ) from error
+    return pa.concat_tables([held, table]).combine_chunks()
 
 
 def _records(records: list[dict[str, Any]]) -> pa.RecordBatch:

@@ -49,7 +49,7 @@ from spillway.core.join.operator import Join
 from spillway.core.join.values import times_of
 from spillway.core.join.warm_up import warm_up
 from spillway.errors import SpillwayError
-from spillway.spark.join_pack import LONG_AGO, ORDER, from_bytes, to_bytes
+from spillway.spark.join_pack import LONG_AGO, ORDER, from_bytes, to_bytes, together
 from spillway.spark.join_patience import Patience
 from spillway.spark.shard_task import Arrived, Counts
 
@@ -274,19 +274,8 @@ class ShardLogic:
 
     def _take(self, live: Live, side: int, table: pa.Table) -> pa.Table:
         """Put new rows behind those that are held."""
-        held = live.rows[side]
-        if held is None:
-            live.rows[side] = table
-            return table
-        if held.schema != table.schema:
-            try:
-                held = held.cast(table.schema)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-                raise SpillwayError(
-                    f"{('left', 'right')[side]}: the columns have changed since the state was written: {error}.",
-                    hint="give the join the same columns as before, or start with a new checkpoint",
-                ) from error
-        live.rows[side] = pa.concat_tables([held, table]).combine_chunks()
+        what = f"{('left', 'right')[side]}: the columns"
+        live.rows[side] = together(live.rows[side], table, what=what, kind="join")
         return table
 
 

@@ -26,16 +26,15 @@ from typing import TYPE_CHECKING, get_args
 import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.streaming.state import GroupStateTimeout
 
 from spillway.core.cep import PatternConfig
 from spillway.core.cep.language import Correlation, correlation, parse, to_text
 from spillway.core.cep.shedding.simulate import StrategyName
 from spillway.errors import invalid, unknown
-from spillway.spark.columns import resolve
-from spillway.spark.join_columns import WATERMARK, quoted, row_hash
+from spillway.spark.columns import require_plain_names, resolve
+from spillway.spark.join_columns import quoted, row_hash
 from spillway.spark.join_grid import Grid, check_shards, require_same
-from spillway.spark.join_pack import ORDER, PACKED, PART, Pack, Unpack
+from spillway.spark.join_pack import ORDER, PACKED, PART, Pack
 from spillway.spark.match_columns import (
     arrow_schema,
     chosen_columns,
@@ -51,14 +50,13 @@ from spillway.spark.match_columns import (
 from spillway.spark.match_learning import CLASSES, learned_from
 from spillway.spark.match_shard import STATE, MatchLogic
 from spillway.spark.match_shedding import SheddingSpec
-from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
-from spillway.spark.shard_task import RESULT, ShardTask, metrics
+from spillway.spark.plane import ControlRow
+from spillway.spark.shard_plan import through_shards
+from spillway.spark.shard_task import ShardTask
 from spillway.spark.storage import Folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_MARK = f"{PREFIX}event"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +126,14 @@ class MatchPlan:
             order=order,
             salt=salt,
         )
-        return cls(df=df, logic=logic, key=key, arrival=arrival, shards=1 if key is None else shards)
+        plan = cls(df=df, logic=logic, key=key, arrival=arrival, shards=1 if key is None else shards)
+        require_plain_names("df", plan._needed())
+        return plan
+
+    @property
+    def hashed(self) -> bool:
+        """Whether shards are made by a hash of the key."""
+        return True
 
     @property
     def warning(self) -> str | None:
@@ -160,25 +165,15 @@ class MatchPlan:
     def build(self, control: ControlRow, grid: Grid, observation: str, *, enforce: bool) -> DataFrame:
         """Return the DataFrame of matches."""
         require_same(Folder(Path(control.folder)), control.stage, self.identity, kind="pattern")
-        check_executors(control_frame(self.df.sparkSession, control))
-        self.logic.config.build().warm_up()  # so that this machine's tasks need not compile
-        # Spark tells an operator its watermark if the input has a column with one; null is never late.
-        marked = F.lit(None).cast("timestamp").alias(_MARK, metadata={WATERMARK: 0})
-        matched = (
-            self._packed(grid)
-            .select("*", marked)
-            .groupBy("key")
-            .applyInPandasWithState(
-                ShardTask(self.logic, grid, control, enforce),
-                outputStructType=RESULT,
-                stateStructType=STATE,
-                outputMode="append",
-                timeoutConf=GroupStateTimeout.EventTimeTimeout,
-            )
-        )
         config = self.logic.config
-        schema = output_schema(self.df, config.tree, self.logic.columns, config.time, self.logic.times)
-        return matched.observe(observation, *metrics()).select("results").mapInArrow(Unpack(), schema)
+        config.build().warm_up()  # so that this machine's tasks need not compile
+        return through_shards(
+            self._packed(grid),
+            ShardTask(self.logic, grid, control, enforce),
+            state=STATE,
+            observation=observation,
+            schema=output_schema(self.df, config.tree, self.logic.columns, config.time, self.logic.times),
+        )
 
     def _packed(self, grid: Grid) -> DataFrame:
         config = self.logic.config

@@ -15,8 +15,8 @@ from pyspark.sql.pandas.types import to_arrow_type
 from spillway.core.cep.language import Correlation
 from spillway.core.cep.syntax import Query
 from spillway.errors import SpillwayError, invalid, unknown
-from spillway.spark.columns import require_stream, resolve
-from spillway.spark.join_columns import WATERMARK, quoted
+from spillway.spark.columns import require_distinct_names, require_stream, resolve, watermark_delay_us
+from spillway.spark.join_columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,25 +30,14 @@ _DAY_US = 86_400_000_000
 def require_events(df: DataFrame) -> None:
     """Refuse what is no stream, and columns whose names are ours or come twice."""
     require_stream(df, "spillway.core.cep.run")
-    seen = set()
-    for name in df.columns:
-        if name.lower() in seen:
-            raise invalid("df", name, "column names that differ", hint="rename one of them")
-        seen.add(name.lower())
+    require_distinct_names("df", df)
 
 
 def delay_of(df: DataFrame, time: str) -> int:
     """Return the delay of the watermark on the time column, in microseconds."""
     if not isinstance(time, str):
         raise invalid("time", time, "the name of a timestamp column")
-    resolve(df, "time", time, (T.TimestampType, T.TimestampNTZType), "timestamp")
-    delay = df.schema[time].metadata.get(WATERMARK)
-    if delay is None:
-        raise SpillwayError(
-            f"time = {time!r} has no watermark, so no row could ever be let go.",
-            hint=f'call df.withWatermark("{time}", "10 seconds") first, with the delay your rows may have',
-        )
-    return int(delay) * 1000
+    return watermark_delay_us(df, "df", time)
 
 
 def require_type(df: DataFrame, type_: str) -> None:

@@ -36,7 +36,7 @@ from spillway.core.cep.operator import Patterns
 from spillway.core.chance import mix
 from spillway.core.join.values import times_of
 from spillway.errors import SpillwayError
-from spillway.spark.join_pack import LONG_AGO, ORDER, from_bytes, to_bytes
+from spillway.spark.join_pack import LONG_AGO, ORDER, from_bytes, to_bytes, together
 from spillway.spark.match_shedding import Shedder, SheddingSpec
 from spillway.spark.shard_task import Arrived, Counts
 
@@ -192,7 +192,7 @@ class MatchLogic:
             timely = pa.array(times_of(table, self.config.time)[0] >= before)
             late = table.num_rows - (timely.true_count or 0)
             table = table.filter(timely) if late else table
-        table = _together("the rows that wait", live.waiting, table)
+        table = together(live.waiting, table, what="the rows that wait", kind="pattern")
         live.waiting = None
         if table is None or not table.num_rows:
             return None, late
@@ -209,7 +209,7 @@ class MatchLogic:
     def _hold(self, live: Live, ready: pa.Table) -> None:
         """Put the columns that matches tell behind those that are held."""
         told = dict.fromkeys((*self.columns, self.config.time))
-        live.rows = _together("the columns", live.rows, ready.select(list(told)))
+        live.rows = together(live.rows, ready.select(list(told)), what="the columns", kind="pattern")
 
     def _parts(self, found: pa.Table) -> Iterator[pa.Table]:
         """Yield some matches at a time, so that what is put together stays small."""
@@ -230,21 +230,6 @@ class MatchLogic:
     def _taken(self, live: Live, numbers: pa.Array) -> pa.Table:
         assert live.rows is not None
         return live.rows.take(pc.subtract(numbers, live.first))
-
-
-def _together(what: str, held: pa.Table | None, table: pa.Table | None) -> pa.Table | None:
-    """Return rows that are there and rows that come, as one table."""
-    if held is None or table is None:
-        return held if table is None else table
-    if held.schema != table.schema:
-        try:
-            held = held.cast(table.schema)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-            raise SpillwayError(
-                f"{what} have changed since the state was written: {error}.",
-                hint="give the pattern the same columns as before, or start with a new checkpoint",
-            ) from error
-    return pa.concat_tables([held, table]).combine_chunks()
 
 
 _WARM: set[str] = set()

@@ -57,17 +57,21 @@ class ControlRow:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the row, once, whatever comes in."""
         import pyarrow as pa  # noqa: PLC0415  only the task needs it
-        from pyspark import TaskContext  # noqa: PLC0415
 
         acknowledge_at_once()
         for _ in batches:
             pass
+        decision, note = self.decision_here()
+        yield pa.RecordBatch.from_pylist([self.row(decision, note)], schema=_arrow_schema(self.schema))
+
+    def decision_here(self) -> tuple[BatchDecision | None, str]:
+        """Return what the batch is told whose task this is."""
+        from pyspark import TaskContext  # noqa: PLC0415  only a task has one
+
         context = TaskContext.get()
         told = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
         query = context.getLocalProperty("sql.streaming.queryId") if context is not None else None
-        batch = int(told) if told is not None else -1
-        decision, note = self.decision_for(batch, query)
-        yield pa.RecordBatch.from_pylist([self.row(decision, note)], schema=_arrow_schema(self.schema))
+        return self.decision_for(int(told) if told is not None else -1, query)
 
     def decision_for(self, batch: int, query: str | None) -> tuple[BatchDecision | None, str]:
         """Return what the batch is told, or None and why nothing may be dropped."""

@@ -171,12 +171,7 @@ class ShardTask:
 
     def _budget(self, share: float) -> tuple[float | None, str]:
         """Return the shard's part of what the batch may spend, None for everything, and a note."""
-        from pyspark import TaskContext  # noqa: PLC0415  only the task has one
-
-        context = TaskContext.get()
-        told = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
-        query = context.getLocalProperty("sql.streaming.queryId") if context is not None else None
-        decision, note = self.control.decision_for(int(told) if told is not None else -1, query)
+        decision, note = self.control.decision_here()
         budget = None if decision is None else decision.work_budget_of(self.control.stage)
         return (None if budget is None else budget * share), note
 

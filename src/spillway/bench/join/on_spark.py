@@ -30,8 +30,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from spillway.bench.capacity import Tell
-from spillway.bench.drive import POLL_S
-from spillway.bench.interrupt import raise_if_interrupted
+from spillway.bench.drive import breathe
 from spillway.bench.join.setting import Setting, named
 from spillway.bench.results import Figure
 from spillway.bench.session import session
@@ -171,12 +170,9 @@ def method_of(name: str, plan: SparkPlan) -> str | Shedding:
 def _wait(running: StreamingQuery, done: Callable[[], bool], give_up_s: float) -> None:
     """Wait until pairs of later rows have come, so that all that count are there."""
     while not done():
-        raise_if_interrupted()
-        if not running.isActive:
-            raise running.exception() or SpillwayError("the query has ended before its time.")
         if time.time() > give_up_s:
             raise SpillwayError(f"the join is {_GIVE_UP_S:g} s behind its rows: this machine is too busy.")
-        time.sleep(POLL_S)
+        breathe(running)
 
 
 def summed(seen: list[dict[str, Any]], history: pa.Table) -> Played:

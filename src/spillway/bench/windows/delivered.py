@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from spillway.bench.drive import POLL_S, source
-from spillway.bench.interrupt import raise_if_interrupted
+from spillway.bench.drive import breathe, source
 from spillway.bench.workload import enrich
 from spillway.core.windows import tumbling
 from spillway.errors import SpillwayError
@@ -95,10 +94,7 @@ def play(
         give_up = time.time() + _LIMIT_S
         lasts_s = plan.lead_s + plan.overload_s + plan.target_s
         while time.time() < (min(seen) + lasts_s if seen else give_up) and (shed or not hopeless(seen, plan)):
-            raise_if_interrupted()
-            if not running.isActive:
-                raise running.exception() or SpillwayError("the query has ended before its time.")
-            time.sleep(POLL_S)
+            breathe(running)
     if not seen:
         raise SpillwayError(f"the query has not delivered a window in {_LIMIT_S:g} s.")
     return share_in_time(seen, plan, OVERLOAD * rows_per_s)

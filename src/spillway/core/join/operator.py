@@ -24,11 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
+from spillway.core.blob import under
 from spillway.core.control.checks import require_number
 from spillway.core.join.config import JoinConfig
 from spillway.core.join.draws import DROP, drawn
@@ -260,12 +261,12 @@ class Join:
         self.prices.restore(meta["prices"])
         self.reader.next_number = meta["next_number"]
         self.reader.shapes = [None if shape is None else Shape(**shape) for shape in meta["shapes"]]
-        self.reader.vocabulary.restore(_under("words.", arrays))
+        self.reader.vocabulary.restore(under("words.", arrays))
         self.selection.restore(arrays)
         for side, store, waiting in zip(SIDES, self.stores, self.waiting, strict=True):
-            store.restore(_under(f"{side}.", arrays))
-            waiting.restore(_under(f"waiting.{side}.", arrays))
-        self.finder.restored(self.stores, self._matching(), _under("finder.", arrays))
+            store.restore(under(f"{side}.", arrays))
+            waiting.restore(under(f"waiting.{side}.", arrays))
+        self.finder.restored(self.stores, self._matching(), under("finder.", arrays))
 
 
 def _identity(config: JoinConfig) -> str:
@@ -276,7 +277,3 @@ def _identity(config: JoinConfig) -> str:
     what = f"{on.kind} of {on.left!r} and {on.right!r} by {config.access}"
     cut = f"basic windows {config.length} us {shedding.slide}"
     return f"{what}, windows {config.windows} us, {cut}, types {types}"
-
-
-def _under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
