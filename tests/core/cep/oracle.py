@@ -17,6 +17,8 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
 from typing import Any
 
 from spillway.core.cep.syntax import (
@@ -259,16 +261,16 @@ COMPUTED: dict[str, Callable[..., Any]] = {
     "-": operator.sub,
     "*": operator.mul,
     "/": operator.truediv,
-    "%": math.fmod,
-    "^": math.pow,
+    "%": lambda x, y: math.fmod(x, y) if isinstance(x + y, float) else x - y * int(Fraction(x, y)),
+    "^": lambda x, y: _too_large(math.pow, x, y),
     "abs": abs,
     "sqrt": math.sqrt,
-    "exp": math.exp,
+    "exp": lambda x: _too_large(math.exp, x),
     "log": math.log,
     "log10": math.log10,
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "round": lambda x: math.copysign(math.floor(abs(x) + 0.5), x),
+    "floor": lambda x: x if math.isinf(x) else math.floor(x),
+    "ceil": lambda x: x if math.isinf(x) else math.ceil(x),
+    "round": lambda x: x if math.isinf(x) else int(Decimal(x).to_integral_value(ROUND_HALF_UP)),
     "sign": lambda x: (x > 0) - (x < 0),
     "least": min,
     "greatest": max,
@@ -283,3 +285,11 @@ def computed(name: str, values: list[Any]) -> Any:
         return None if None in values else COMPUTED[name](*values)
     except (ValueError, ZeroDivisionError):
         return None
+
+
+def _too_large(function: Callable[..., float], x: float, *others: float) -> float:
+    """The value of a function, or infinity where it is too large for a number."""
+    try:
+        return function(x, *others)
+    except OverflowError:
+        return -math.inf if x < 0 and math.fmod(others[0], 2) else math.inf

@@ -30,8 +30,16 @@ def bits(value: float) -> Any:
     return np.float64(value + 0.0).view(np.int64)
 
 
+@kernel
+def rounded(value: float) -> Any:
+    """Return the nearest whole number, of two that are as near the one that is farther from zero."""
+    whole = np.trunc(value)
+    return whole + np.copysign(1.0, value) if abs(value - whole) >= 0.5 else whole
+
+
 _CALLED: dict[str, Any] = {
     "bits": bits,
+    "rounded": rounded,
     "enlarge": store.enlarge,
     "find": store.find,
     "locate": store.locate,
@@ -81,7 +89,7 @@ def interpreted(source: str) -> Advance:
     advance = program(source)
 
     def interpret(*arguments: Any) -> int:
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             return int(advance(*arguments))
 
     return interpret

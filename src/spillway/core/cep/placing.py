@@ -191,7 +191,7 @@ def _apply(operator: str, operands: tuple[Term, ...]) -> Term:
             raise SpillwayError(f"{operator}: a text is compared with what is none.")
         return Apply(operator, operands, "truth")
     whole = all(operand.kind != "float" for operand in operands)
-    if operator in WHOLE or (whole and operator in ("+", "-", "*", "neg", "abs", "least", "greatest")):
+    if operator == "sign" or (whole and operator in WHOLE):
         return Apply(operator, operands, "int")
     return Apply(operator, operands, "float")
 

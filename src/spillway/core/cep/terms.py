@@ -17,7 +17,7 @@ nor does its negation. So a truth value is compiled twice, once into "is true" a
 
     true(not x) = false(x)      true(x and y) = true(x) and true(y)      false(x and y) = false(x) or false(y)
 
-A quotient by zero, the root of a negative number and the like are null.
+A quotient by zero, the root of a negative number and the like are null; a fraction that is too large is infinite.
 """
 
 from __future__ import annotations
@@ -34,19 +34,21 @@ Source = Literal["variable", "event", "leaf", "old", "node", "after", "negated"]
 NULL = -(2**63)
 _COMPARE = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_LARGEST_POWER = 709.782712893384  # of e, that is no infinity
 # Functions of one number: what is written, and the condition under which there is a value.
 _FUNCTIONS = {
     "sqrt": ("math.sqrt({0})", "{0} >= 0"),
     "abs": ("abs({0})", None),
-    "floor": ("math.floor({0})", None),
-    "ceil": ("math.ceil({0})", None),
-    "round": ("(math.copysign(math.floor(abs({0}) + 0.5), {0}))", None),
-    "exp": ("math.exp({0})", None),
+    "floor": ("np.floor({0})", None),
+    "ceil": ("np.ceil({0})", None),
+    "round": ("rounded(float({0}))", None),
+    "exp": (f"(math.exp({{0}}) if {{0}} < {_LARGEST_POWER} else np.inf)", None),
     "log": ("math.log({0})", "{0} > 0"),
     "log10": ("math.log10({0})", "{0} > 0"),
     "sign": ("(1 if {0} > 0 else -1 if {0} < 0 else 0)", None),
 }
-WHOLE = ("floor", "ceil", "sign")
+WHOLE = ("+", "-", "*", "%", "neg", "abs", "least", "greatest", "floor", "ceil", "round")  # of whole numbers
+_SAME = ("floor", "ceil", "round")  # of a whole number that number
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,8 @@ class Writer:
                 return text, checks
             case Apply(operator, (left, right), _):
                 return self._binary(operator, left, right)
+            case Apply(operator, (operand,), "int") if operator in _SAME:
+                return self.number(operand)
             case Apply(operator, (operand,), _) if operator in _FUNCTIONS:
                 text, checks = self.number(operand)
                 pattern, condition = _FUNCTIONS[operator]
@@ -178,11 +182,14 @@ class Writer:
             case Apply("in", (operand, *choices), _):
                 text, checks = self.number(operand)
                 tests = [f"{text} {'==' if holds else '!='} {self.number(choice)[0]}" for choice in choices]
+                checks += [] if holds else _no_nan(operand, text)
                 return self._both(checks, "(" + (" or " if holds else " and ").join(tests) + ")")
             case Apply(operator, (left, right), _) if operator in _COMPARE:
                 texts, checks = self._all((left, right))
-                sign = _COMPARE[operator]
-                return self._both(checks, f"{texts[0]} {sign if holds else _OPPOSITE[sign]} {texts[1]}")
+                sign = _COMPARE[operator] if holds else _OPPOSITE[_COMPARE[operator]]
+                if sign == "!=":
+                    checks += [*_no_nan(left, texts[0]), *_no_nan(right, texts[1])]
+                return self._both(checks, f"{texts[0]} {sign} {texts[1]}")
             case Fixed(value, _):
                 return "True" if bool(value) == holds else "False"
             case Ref():
@@ -204,13 +211,21 @@ class Writer:
         if operator == "/":
             return f"({x} / {y})", [*checks, f"{y} != 0"]
         if operator == "%":
-            return f"math.fmod({x}, {y})", [*checks, f"{y} != 0"]
+            size = f"(abs({x}) % abs({y}))"
+            whole = f"({size} if {x} >= 0 else -{size})"  # np.fmod of whole numbers is not the same in Numba
+            text = f"np.fmod({x}, {y})" if "float" in (left.kind, right.kind) else whole
+            return text, [*checks, f"{y} != 0"]
         if operator == "seconds":
             return f"(({y} - {x}) / 1e6)", checks
         if operator == "^":
-            power = f"(float({x}) ** float({y}))"
-            return power, [*checks, f"{power} == {power}"]
+            power = f"(np.float64({x}) ** np.float64({y}))"
+            return power, [*checks, f"({x} != 0 or {y} >= 0)", f"{power} == {power}"]
         raise SpillwayError(f"{operator}: the engine does not know this operator.")
+
+
+def _no_nan(term: Term, text: str) -> list[str]:
+    """Return the condition that a computed fraction is a number: the difference of infinities is none."""
+    return [f"{text} == {text}"] if isinstance(term, Apply) and term.kind == "float" else []
 
 
 def _once(checks: list[str]) -> list[str]:

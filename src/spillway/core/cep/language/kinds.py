@@ -35,7 +35,7 @@ Kind = Literal["int", "float", "text", "bool", "time"]
 _NUMBERS = {"int", "float"}
 _ARITHMETIC = {"+", "-", "*", "/", "%", "^", "neg"}
 _ORDER = {"<", "<=", ">", ">="}
-_WHOLE = {"abs", "sign", "least", "greatest"}  # of whole numbers a whole number
+_WHOLE = {"abs", "sign", "least", "greatest", "floor", "ceil", "round"}  # of whole numbers a whole number
 _ANY = "any"  # without a schema an attribute may be anything
 _CONDITION = "condition"
 _KIND_OF = {bool: "bool", str: "text", int: "int", float: "float"}
