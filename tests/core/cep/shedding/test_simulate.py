@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -92,6 +93,16 @@ def test_events_that_never_came_have_classes_where_runs_wait_for_them(learned: L
     classes = learned.last.classify(values)
     assert len(set(classes[values[:, 1] > 10])) > 5
     assert (learned.event_rate[classes[values[:, 1] > 10]] == 0).all()
+
+
+def test_states_may_be_learned_elsewhere(config: PatternConfig, learned: Learned) -> None:
+    def elsewhere(function: object, states: object) -> list[object]:
+        function, states = pickle.loads(pickle.dumps((function, list(states))))
+        return pickle.loads(pickle.dumps([function(state) for state in states]))
+
+    again = learn(config, stream(5000, salt=7), EstimationConfig(clusters=6), each=elsewhere)
+    assert np.array_equal(again.gain, learned.gain)
+    assert np.array_equal(again.trees[1].threshold, learned.trees[1].threshold)
 
 
 def test_without_shedding_all_matches_are_there(

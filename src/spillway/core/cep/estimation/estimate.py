@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +65,21 @@ class Classes:
     tree: Tree
     gain: Floats
     cost: Floats
+
+
+class Recorded(NamedTuple):
+    """What is known of the runs of a state, or of events: what ``estimate`` takes."""
+
+    features: Floats
+    gain: Floats
+    cost: Floats
+    config: EstimationConfig
+    compared: Sequence[int] = ()
+
+
+def estimate_recorded(recorded: Recorded) -> Classes:
+    """Return the classes of recorded runs: ``estimate`` with one argument, for a map."""
+    return estimate(*recorded)
 
 
 def estimate(

@@ -6,6 +6,7 @@ from only if their window ended within it. What is learned can be given to a str
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spillway.core.cep.config import PatternConfig
-from spillway.core.cep.estimation.estimate import Classes, EstimationConfig, estimate
+from spillway.core.cep.estimation.estimate import Classes, EstimationConfig, Recorded, estimate_recorded
 from spillway.core.cep.estimation.history import History, history_of
 from spillway.core.cep.operator import Patterns
 from spillway.core.cep.plan import Plan
@@ -25,10 +26,17 @@ from spillway.core.cep.terms import Ref, refs
 from spillway.errors import SpillwayError
 
 Floats = npt.NDArray[np.float64]
+Each = Callable[[Callable[[Recorded], Classes], Iterable[Recorded]], Iterable[Classes]]
 
 
-def learn(config: PatternConfig, table: pa.Table, estimation: EstimationConfig | None = None) -> Learned:
-    """Process a stretch without shedding, and learn from it."""
+def learn(
+    config: PatternConfig, table: pa.Table, estimation: EstimationConfig | None = None, each: Each = map
+) -> Learned:
+    """Process a stretch without shedding, and learn from it.
+
+    ``each`` applies a function to the states one by one, or all at once on other machines: function and arguments
+    can be pickled, and results come in their order.
+    """
     settings = estimation or EstimationConfig()
     patterns = replace(config, tracked=True, classes=1).build()
     patterns.record()
@@ -46,15 +54,16 @@ def learn(config: PatternConfig, table: pa.Table, estimation: EstimationConfig |
         work_per_slice=kappa,
         last_repeats=plan.elements[-1].repeated,
     )
-    found = [_of_state(plan, history, state, settings) for state in range(len(plan.elements))]
+    states = [_of_state(plan, history, state, settings) for state in range(len(plan.elements))]
+    found = list(each(estimate_recorded, states))
     return _together(patterns, table, matched.num_rows, history, found, kappa, settings)
 
 
-def _of_state(plan: Plan, history: History, state: int, settings: EstimationConfig) -> Classes:
+def _of_state(plan: Plan, history: History, state: int, settings: EstimationConfig) -> Recorded:
     refs = plan.features(state)
     features, gain, cost = history.of(state)
     compared = [n for n, ref in enumerate(refs) if ref.which == "computed"]
-    return estimate(features[:, : len(refs)], gain, cost, settings, compared)
+    return Recorded(features[:, : len(refs)], gain, cost, settings, compared)
 
 
 def _work_per_slice(patterns: Patterns, record: dict[str, npt.NDArray[np.int64]]) -> Floats:
@@ -94,7 +103,9 @@ def _together(
     mean = replace(settings, percentile=None)
     late = np.arange(int(at.sum())) >= int(at.sum()) // 2  # by then the window is full
     compared = [n for n, name in enumerate(sieve.completing) if name in _compared(plan)]
-    events = estimate(x[late], matches[at][late, None], work[at][late, None], mean, compared)
+    events = estimate_recorded(
+        Recorded(x[late], matches[at][late, None], work[at][late, None], mean, compared)
+    )
     tree = _beyond(plan, history, events.tree, x, sieve.completing, settings.most_clusters)
     rate = np.bincount(tree.classify(x), minlength=tree.classes) / max(1, len(kinds))
     unseen = np.zeros(tree.classes - events.tree.classes)
