@@ -11,8 +11,10 @@ from spillway.errors import invalid, unknown
 
 _UNITS = {
     "us": Fraction(1, 10**6),
+    "usec": Fraction(1, 10**6),
     "microsecond": Fraction(1, 10**6),
     "ms": Fraction(1, 10**3),
+    "msec": Fraction(1, 10**3),
     "millisecond": Fraction(1, 10**3),
     "s": Fraction(1),
     "sec": Fraction(1),
@@ -27,6 +29,7 @@ _UNITS = {
     "w": Fraction(604800),
     "week": Fraction(604800),
 }
+_WORD = 3  # letters that a unit has at least which is more than a sign
 _PART = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([a-zA-Z]+)\s*(?:,|and\b)?")
 _ALLOWED = "a positive duration such as '2 seconds', '500 ms' or '1 minute 30 seconds'"
 _MICROSECOND = timedelta(microseconds=1)
@@ -77,7 +80,9 @@ def _parse(field: str, text: str) -> Fraction:
         if part is None:
             raise invalid(field, text, _ALLOWED)
         number, unit = part.groups()
-        scale = _UNITS.get(unit.lower()) or _UNITS.get(unit.lower().removesuffix("s"))
+        name = unit.lower()
+        plural = len(name) > _WORD  # "mins" is a plural, "mss" is none
+        scale = _UNITS.get(name) or (_UNITS.get(name.removesuffix("s")) if plural else None)
         if scale is None:
             raise unknown(f"{field} (unit)", unit, _UNITS)
         total += Fraction(number) * scale

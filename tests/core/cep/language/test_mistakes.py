@@ -21,7 +21,7 @@ KINDS = {
 }
 
 
-def refused(text: str) -> QueryError:
+def refused(text: str, pointed: bool = True) -> QueryError:
     """The error of a query, in which § stands before the place that is to be pointed at."""
     before, _, _ = text.partition("§")
     with pytest.raises(QueryError) as caught:
@@ -29,7 +29,7 @@ def refused(text: str) -> QueryError:
     error = caught.value
     assert (error.line, error.column) == (before.count("\n") + 1, len(before.rpartition("\n")[2]) + 1)
     lines = str(error).splitlines()
-    if len(lines) > 1:
+    if len(lines) > 1 and pointed:
         assert lines[2][error.column + 1] == "^"
     return error
 
@@ -62,11 +62,21 @@ def refused(text: str) -> QueryError:
         ("PATTERN SEQ(A a) WHERE a.v IN {1, §a.id} WITHIN 1 s", "expected a constant such as 3 or 'x'."),
         ("PATTERN SEQ(A a) WITHIN §8", "a window has a unit: WITHIN 8 ms"),
         ("PATTERN SEQ(A a) WITHIN §8 secnds", "did you mean 'second'?"),
+        ("PATTERN SEQ(A a) WITHIN §8 mss", "did you mean 'ms'?"),
+        ("PATTERN SEQ(A a) WITHIN §8 rows", "units are us, ms, s, min, h, days and weeks"),
+        ("PATTERN SEQ(A a) WITHIN §1,000 ms", "a number has no comma"),
+        ("PATTERN SEQ(A a) WITHIN §-5 s", "a window is longer than nothing"),
+        ("PATTERN SEQ(A a) WITHIN §.5 s", "write 0.5 s"),
         ("PATTERN SEQ(A a) WITHIN §0 s", "a window is longer than nothing"),
         ("PATTERN SEQ(A a) WITHIN §0.5 us", "a whole number of microseconds"),
         ("PATTERN SEQ(A a) WITHIN §9999999 weeks", "longer than time stamps reach"),
         ("PATTERN SEQ(A a) WITHIN 1 s §inclusiv", "did you mean 'INCLUSIVE'?"),
         ("PATTERN SEQ(A a) WITHIN 1 s UNDER §skip_til_next_match", "did you mean 'skip_till_next_match'?"),
+        ("PATTERN SEQ(A a) WITHIN 1 s §WHERE a.v = 1", "WHERE stands before WITHIN"),
+        ("PATTERN SEQ(A a) §UNDER strict_contiguity WITHIN 1 s", "UNDER stands behind the window"),
+        ("PATTERN SEQ(A a) §AND a.v = 1 WITHIN 1 s", "conditions begin with WHERE"),
+        ("PATTERN SEQ(A a) WITHIN 1 s§;", "ends without a semicolon"),
+        ("PATTERN SEQ(A a) §// two\nWITHIN 1 s", "a comment begins with --"),
         ("PATTERN SEQ(A a) WITHIN 1 s §LIMIT 3", "expected the end of the query, INCLUSIVE or UNDER."),
     ],
 )
@@ -86,6 +96,12 @@ def test_what_cannot_be_read(text: str, said: str) -> None:
         ("A§{0,2} a[]", "at least one row"),
         ("NEG §A a", "all elements are negated"),
         ("B b, NEG §A+ a[]", "write NEG A a"),
+        ("§where a", "where is a keyword: as a type it stands in quotes, 'where' a"),
+        ("A §where", "where is a keyword: take another name"),
+        ("A+ §in[]", "in is a keyword: take another name"),
+        ("§1 a", "a type that is no word stands in quotes: '1' a"),
+        ("A§? a", "two queries, one of them without it"),
+        ("A a, §OR(B b, C c)", "(B|C) b; other alternatives are queries"),
         ("A§{2,9999999999} a[]", "at most 1,000,000,000 rows"),
     ],
 )
@@ -136,6 +152,35 @@ def test_conditions(condition: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("condition", "said"),
     [
+        ("a.v = 1 §&& a.x = 1", "write AND"),
+        ("a.v = 1 §|| a.x = 1", "write OR"),
+        ("a.v §− 1 = 0", "write -"),
+        ("a.v *§* 2 = 1", "write ^"),
+        ("a.v /§/ 2 = 1", "write floor(x / y)"),
+        ("a.v =§> 1", "write >="),
+        ("a.v ==§= 1", "write ="),
+        ("a.v = 1§)", "a parenthesis too many"),
+        ("a.name = §“x”", "straight quotes"),
+        ("a.name IN §'x'", "constants stand in braces"),
+        ("a.§'end station' = 1", "stands in backticks"),
+        ("a.end §station = 1", "a name of two words stands in backticks"),
+        ("a §v = 1", "write a.v"),
+        ("sqrt §a.v = 1", "write sqrt(...)"),
+        ("[a§.id]", "the name alone"),
+        ("count(§*) > 1", "write count(b[])"),
+        ("a.v §IS NULL", "there is no IS NULL"),
+        ("a.v = §NULL", "there is none with NULL"),
+        ("a.v §BETWEEN 1 AND 2", "write 1 <= a.v <= 5"),
+        ("seconds(a.ts, b.ts) < 5 §ms", "a number has no unit"),
+    ],
+)
+def test_the_habits_of_other_languages(condition: str, said: str) -> None:
+    assert said in str(refused(f"PATTERN SEQ(A a, B b) WHERE {condition} WITHIN 1 s"))
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
         ("§a.idd = 1", "no attribute 'idd', expected one of 'flag', 'id', 'name', 'tags', 'ts', 'v', 'x'."),
         ("§a.ID = 1", "did you mean 'id'?"),
         ("§[Name]", "did you mean 'name'?"),
@@ -150,6 +195,8 @@ def test_conditions(condition: str, said: str) -> None:
         ("§a.v", "a number, where a truth value is expected."),
         ("NOT §a.name", "a text, where a truth value is expected."),
         ("a.ts = §1", "a number, where a time is expected."),
+        ("a.ts > §'2026-01-01'", "and times with times"),
+        ("a.ts > §5", "a time is compared with a time"),
         ("§a.ts - b.ts < 5", "seconds(x, y) is the time from x to y"),
         ("seconds(a.ts, §b.v) < 5", "a number, where a time is expected."),
         ("sqrt(§a.name) = 1", "a text, where a number is expected."),
@@ -180,6 +227,18 @@ def test_deep_nesting_is_refused_and_moderate_nesting_is_not() -> None:
     parse(nested(50))
     with pytest.raises(QueryError, match="nested too deeply"):
         parse(nested(5000))
+
+
+def test_of_a_long_line_the_part_is_shown_that_matters() -> None:
+    sums = " + ".join(["a.v"] * 90)
+    error = refused(
+        f"PATTERN SEQ(A a) WHERE {sums} = 1 AND §a.idd = 1 AND {sums} = 2 WITHIN 1 s", pointed=False
+    )
+    _, shown, caret = str(error).splitlines()
+    assert len(shown) < 170
+    assert shown[caret.index("^") :].startswith("a.idd = 1")
+    start = refused(f"PATTERN SEQ(A a) WHERE §a.idd = 1 AND {sums} = 2 WITHIN 1 s")
+    assert str(start).splitlines()[1].startswith("  PATTERN")
 
 
 def test_errors_travel() -> None:

@@ -41,6 +41,7 @@ _WHICH: dict[str, Which] = {"": "i", "i": "i", "i+1": "i+1", "last": "last", "fi
 _LONGEST_US = 2**62
 _LARGEST = 2**63 - 1
 _LONGEST = 10**9  # rows of a sequence
+_UNITS = "units are us, ms, s, min, h, days and weeks"
 
 
 @v_args(meta=True)
@@ -74,7 +75,7 @@ class Builder(Transformer[Token, Any]):
         found = next((policy for policy, long in POLICIES.items() if name == long), None)
         if found is not None:
             return found
-        raise unknown_name("policy", str(parts[1]), POLICIES.values(), self.text, at(parts[1]))
+        raise unknown_name("policy", name, POLICIES.values(), self.text, at(parts[1]))
 
     def negated(self, _: Meta, parts: list[Any]) -> Element:
         """Turn an element around."""
@@ -260,7 +261,8 @@ class Builder(Transformer[Token, Any]):
         try:
             us = exact_seconds("WITHIN", re.sub("[µμ]", "u", token)) * 10**6
         except SpillwayError as error:
-            hint = error.hint or "a window is longer than nothing"
+            guess = f"{error.hint} " if error.hint else ""
+            hint = f"{guess}{_UNITS}" if re.search("[1-9]", token) else "a window is longer than nothing"
             raise QueryError(f"{token} is no duration.", self.text, at(token), hint=hint) from error
         if us.denominator != 1:
             raise QueryError(

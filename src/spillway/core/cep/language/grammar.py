@@ -83,7 +83,7 @@ WORD: /[^\W\d²³][^\W²³]*/
 QUOTED: /`[^`\n]+`/
 STRING: /'(?:[^'\n]|'')*'|"(?:[^"\n]|"")*"/
 COMMENT: /--[^\n]*/
-%import common.WS
+WS: /\s+/
 %ignore WS
 %ignore COMMENT
 """.replace("KEYWORDS", "|".join(KEYWORDS))
@@ -101,6 +101,7 @@ GROUPS: Final = (
     ({"NAME", "QUOTED", "STRING", "LPAR", "NEG"}, "an element such as A a, B+ b[] or NEG C c"),
     ({"NAME", "QUOTED", "STRING", "LPAR"}, "an event type"),
     ({"NAME", "QUOTED", "STRING"}, "an event type"),
+    ({"NAME", "PLUS", "LBRACE", "VBAR"}, "a variable, as in A a or B+ b[]"),
     ({"NAME", "PLUS", "LBRACE"}, "a variable, as in A a or B+ b[]"),
     ({"WORD", "QUOTED"}, "a name"),
 )

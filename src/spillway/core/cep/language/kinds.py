@@ -38,6 +38,8 @@ _ORDER = {"<", "<=", ">", ">="}
 _WHOLE = {"abs", "sign", "least", "greatest", "floor", "ceil", "round"}  # of whole numbers a whole number
 _ANY = "any"  # without a schema an attribute may be anything
 _CONDITION = "condition"
+_ORDERS = "texts and truth values have no order: compare them with =, != or IN, and times with times"
+_TIMES = "a time is compared with a time; seconds(x, y) is the number of seconds from x to y"
 _KIND_OF = {bool: "bool", str: "text", int: "int", float: "float"}
 _NAMES = {
     "int": "a number",
@@ -151,8 +153,9 @@ class _Checker:
             self.require(left, {"bool"}, "compare it, as in a.v > 3")
         ordered = part.operator in _ORDER
         allowed = {"int", "float", "time"} if ordered else {"int", "float", "time", "text", "bool"}
-        hint = "texts and truth values have no order: compare them with =, != or IN" if ordered else None
+        hint = _ORDERS if ordered else None
         kind = self.require(left, allowed, hint)
         for operand in others:
-            self.require(operand, allowed if kind == _ANY else _NUMBERS if kind in _NUMBERS else {kind}, hint)
+            said = _TIMES if "time" in {kind, self.kind(operand)} else hint
+            self.require(operand, allowed if kind == _ANY else _NUMBERS if kind in _NUMBERS else {kind}, said)
         return _CONDITION

@@ -18,6 +18,7 @@ from spillway.core.cep.syntax import Place
 from spillway.errors import SpillwayError
 
 _MANY = 12  # names that an error lists; of more it tells the nearest only
+_LONG = 160  # characters of a line that an error shows
 
 
 class QueryError(SpillwayError):
@@ -71,9 +72,15 @@ def _pointed(text: str, place: Place) -> str:
     lines = text.split("\n")
     if not 1 <= place.line <= len(lines) or not text.strip():
         return ""
-    line = lines[place.line - 1].rstrip()
-    before = "".join(c if c == "\t" else " " for c in line[: place.column - 1])
-    return f"\n  {line}\n  {before:<{place.column - 1}}^"
+    line, column = lines[place.line - 1].rstrip(), place.column
+    if len(line) > _LONG:
+        start = max(0, column - _LONG // 2)
+        line, column = (
+            f"…{line[start : start + _LONG]}…" if start else f"{line[:_LONG]}…",
+            column - start + (start > 0),
+        )
+    before = "".join(c if c == "\t" else " " for c in line[: column - 1])
+    return f"\n  {line}\n  {before:<{column - 1}}^"
 
 
 def _again(wrong: str, text: str, place: Place, hint: str | None) -> QueryError:

@@ -21,10 +21,10 @@ from lark import Lark, UnexpectedInput, UnexpectedToken
 from lark.exceptions import VisitError
 
 from spillway.core.cep.language.building import Builder
-from spillway.core.cep.language.functions import KEYWORDS
 from spillway.core.cep.language.grammar import GRAMMAR, GROUPS, HIDDEN, WORDS
+from spillway.core.cep.language.hints import hint, word_at
 from spillway.core.cep.language.kinds import check_kinds
-from spillway.core.cep.language.mistakes import QueryError, nearest
+from spillway.core.cep.language.mistakes import QueryError
 from spillway.core.cep.language.normal import normal
 from spillway.core.cep.language.rules import check_conditions, check_elements
 from spillway.core.cep.syntax import Place, Query
@@ -72,32 +72,12 @@ def _misread(text: str, error: UnexpectedInput) -> QueryError:
     expected = _in_words(terminals)
     if ended:
         said = "nothing here" if not text.strip() else "the query ends here"
-        hint = "a pattern needs a window, such as WITHIN 10 s" if "WITHIN" in terminals else None
-        return QueryError(f"{said}, expected {expected}.", text, place, hint=hint)
-    found = _word_at(text, place)
+        window = "a pattern needs a window, such as WITHIN 10 s" if "WITHIN" in terminals else None
+        return QueryError(f"{said}, expected {expected}.", text, place, hint=window)
+    found = word_at(text, place)
     return QueryError(
-        f"found {found!r}, expected {expected}.", text, place, hint=_hint(found, text, place, terminals)
+        f"found {found!r}, expected {expected}.", text, place, hint=hint(found, text, place, terminals)
     )
-
-
-def _hint(found: str, text: str, place: Place, terminals: set[str]) -> str | None:
-    """Say what was probably meant."""
-    before = text.split("\n")[place.line - 1][: place.column - 1].rstrip()
-    keyword = (
-        nearest(found, [word for word in KEYWORDS if word in terminals]) if found.isidentifier() else None
-    )
-    values = found.isidentifier() or found in {"(", "["}
-    hints = (
-        (keyword is not None, f"did you mean {keyword!r}?"),
-        (found in {"'", '"', "`"}, f"a text that begins with {found} ends with it, on the same line"),
-        (found == "{" and before.endswith("+"), "lengths stand in the place of the plus: B{2,5} b[]"),
-        (found == "*" and "LBRACE" in terminals, "a repeated element has at least one row: B+ b[]"),
-        ("DURATION" in terminals and found[:1].isdigit(), f"a window has a unit: WITHIN {found} ms"),
-        (terminals == {"PATTERN"}, "a query begins with PATTERN SEQ("),
-        (found == "." and "AND" in terminals, "a name with a dot stands in backticks: a.`x.y`"),
-        (values and {"AND", "WITHIN"} <= terminals, "conditions are joined by AND or OR"),
-    )
-    return next((hint for fits, hint in hints if fits), None)
 
 
 def _in_words(terminals: set[str]) -> str:
@@ -116,12 +96,6 @@ def _in_words(terminals: set[str]) -> str:
     words += [WORDS.get(terminal, terminal) for terminal in sorted(left)]
     *most, last = words or ["something else"]
     return f"{', '.join(most)} or {last}" if most else last
-
-
-def _word_at(text: str, place: Place) -> str:
-    line = text.split("\n")[place.line - 1]
-    found = re.match(r"\w+(?:\.\d+)?|[<>=!]+|.", line[place.column - 1 :])
-    return found.group() if found else "the end of the line"
 
 
 def _end(text: str) -> Place:

@@ -42,6 +42,8 @@ def _check_attribute(query: Query, elements: dict[str, Element], part: Attribute
     name, text, place = part.variable, query.text, part.place
     if name not in elements and not part.name and part.which == "only":
         hint = f"write {name!r} for a text, or a.{name} for an attribute"
+        if name.upper() == "NULL":
+            hint = "a comparison with an unknown value never holds, so there is none with NULL"
         raise QueryError(f"{name} is no variable of the pattern.", text, place, hint=hint)
     if name not in elements:
         raise unknown_name("variable", name, elements, text, place)

@@ -1,0 +1,135 @@
+"""What was probably meant, where a query cannot be read: slips, and the habits of other languages.
+
+>>> hint("&&", "PATTERN SEQ(A a) WHERE a.v = 1 && a.w = 2 WITHIN 1 s", Place(1, 32), {"AND", "OR", "WITHIN"})
+'write AND'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from spillway.core.cep.language.functions import FUNCTIONS, KEYWORDS
+from spillway.core.cep.language.mistakes import nearest
+from spillway.core.cep.syntax import Place
+
+_COMMENT = "a comment begins with --"
+_QUOTES = "a text stands in straight quotes: 'x'"
+_SIGNS: Final = {
+    **dict.fromkeys(("&", "&&", "∧"), "write AND"),
+    **dict.fromkeys(("||", "∨"), "write OR"),
+    **dict.fromkeys(("−", "–", "—"), "write -"),
+    **dict.fromkeys(("×", "·"), "write *"),
+    **dict.fromkeys(("“", "”", "„", "‘", "’"), _QUOTES),
+    **dict.fromkeys(("/*", "//", "#"), _COMMENT),
+    "¬": "write NOT",
+    "÷": "write /",
+    "＝": "write =",
+    ";": "a query is one sentence and ends without a semicolon",
+}
+_WORDS: Final = {
+    "IS": "there is no IS NULL: a condition on an unknown value does not hold",
+    "BETWEEN": "write 1 <= a.v <= 5",
+    "LIKE": "texts are compared with =, != or IN",
+}
+_TEXT = re.compile(r"'(?:[^'\n]|'')*'|\"(?:[^\"\n]|\"\")*\"|`[^`\n]+`")
+_ALTERNATIVES = "an element is of one type or another: (B|C) b; other alternatives are queries of their own"
+
+
+def word_at(text: str, place: Place) -> str:
+    """Return the word or the sign at a place."""
+    line = text.split("\n")[place.line - 1]
+    found = re.match(r"\w+(?:\.\d+)?|[<>=!]+|&+|\|+|\*+|//|/\*|.", line[place.column - 1 :])
+    return found.group() if found else "the end of the line"
+
+
+def hint(found: str, text: str, place: Place, terminals: set[str]) -> str | None:
+    """Return the first guess that fits what was found instead of the terminals."""
+    line = text.split("\n")[place.line - 1]
+    before, after = line[: place.column - 1].rstrip(), line[place.column - 1 :]
+    for guesses in (_keyword, _window, _element, _condition):
+        for fits, said in guesses(found, before, after, terminals):
+            if fits:
+                return said
+    return None if "RBRACE" in terminals else _SIGNS.get(found)
+
+
+_Guesses = Iterator[tuple[bool, str]]
+
+
+def _keyword(found: str, before: str, after: str, terminals: set[str]) -> _Guesses:  # noqa: ARG001
+    """Yield what is about keywords: misspelt, at another's place, or as a name."""
+    word = found.upper()
+    yield terminals == {"PATTERN"} and word in {"SEQ", "SELECT", "WITHIN"}, "a query begins with PATTERN SEQ("
+    near = nearest(found, [name for name in KEYWORDS if name in terminals]) if found.isidentifier() else None
+    yield near is not None, f"did you mean {near!r}?"
+    yield terminals == {"PATTERN"}, "a query begins with PATTERN SEQ("
+    yield word == "WHERE" and "UNDER" in terminals, "WHERE stands before WITHIN"
+    yield word in {"UNDER", "INCLUSIVE"} and "WITHIN" in terminals, f"{word} stands behind the window"
+    yield word in {"AND", "OR"} and "WHERE" in terminals, "conditions begin with WHERE"
+    element = {"NAME", "QUOTED", "STRING"} <= terminals
+    yield element and word in {"SEQ", "AND", "OR"}, _ALTERNATIVES
+    yield element and word in KEYWORDS, f"{found} is a keyword: as a type it stands in quotes, '{found}' a"
+    yield (
+        word in KEYWORDS
+        and bool({"PLUS", "INDEX"} & terminals or terminals == {"NAME"})
+        and "NAME" in terminals,
+        f"{found} is a keyword: take another name",
+    )
+
+
+def _window(found: str, before: str, after: str, terminals: set[str]) -> _Guesses:  # noqa: ARG001
+    """Yield what is about the window."""
+    if "DURATION" in terminals:
+        yield re.match(r"\d+,\d", after) is not None, "a number has no comma: 1000 ms"
+        yield found[:1].isdigit(), f"a window has a unit: WITHIN {found} ms"
+        yield found == ".", "write 0.5 s"
+        yield found in {"-", "−"}, "a window is longer than nothing"
+
+
+def _element(found: str, before: str, after: str, terminals: set[str]) -> _Guesses:
+    """Yield what is about names, texts and elements."""
+    repeats = "LBRACE" in terminals and "NAME" in terminals
+    yield found == "{" and before.endswith("+"), "lengths stand in the place of the plus: B{2,5} b[]"
+    yield found == "*" and repeats, "a repeated element has at least one row: B+ b[]"
+    yield (
+        found == "?" and repeats,
+        "where an element may be missing there are two queries, one of them without it",
+    )
+    typed = found[:1].isdigit() and {"QUOTED", "STRING"} <= terminals
+    yield typed, f"a type that is no word stands in quotes: '{found}' a"
+    quoted = found in {"'", '"', "`"}
+    yield (
+        quoted and _TEXT.match(after) is None,
+        f"a text that begins with {found} ends with it, on the same line",
+    )
+    yield quoted and "WORD" in terminals, "a name that is no word stands in backticks: a.`end station`"
+    yield found == "." and "RSQB" in terminals, "the name alone: [id] is the same id in all elements"
+
+
+def _condition(found: str, before: str, after: str, terminals: set[str]) -> _Guesses:
+    """Yield what is about conditions."""
+    yield terminals == {"LBRACE", "LPAR"}, "constants stand in braces: IN {1, 2}"
+    yield found == "*" and before.lower().endswith("count("), "write count(b[])"
+    yield found in {">", "<", ">=", "<="} and before.endswith("="), f"write {found[0]}="
+    yield found[0] == "=" and before.endswith("="), "write ="
+    yield found == "/" and before.endswith("/"), "write floor(x / y)"
+    yield found == "*" and before.endswith("*"), "write ^"
+    joined = {"AND", "WITHIN"} <= terminals
+    word, last = found.isidentifier(), re.search(r"\w+$", before)
+    yield found == ")" and "WITHIN" in terminals, "a parenthesis too many"
+    yield joined and found.upper() in _WORDS, _WORDS.get(found.upper(), "")
+    yield (
+        found == "." and "AND" in terminals and last is not None,
+        "a name with a dot stands in backticks: a.`x.y`",
+    )
+    if joined and word and last is not None:
+        name = last.group()
+        unit = name[0].isdigit() and re.match(r"\w+\s*[.\[(]", after) is None
+        yield unit, "a number has no unit; seconds(a.ts, b.ts) is the time between two rows"
+        yield name.lower() in FUNCTIONS and "DOT" in terminals, f"write {name}(...)"
+        yield "DOT" in terminals, f"write {name}.{found}"
+    named = word and re.search(r"\.\w+$", before) is not None
+    yield joined and named, "conditions are joined by AND or OR, and a name of two words stands in backticks"
+    yield joined and (word or found in {"(", "["}), "conditions are joined by AND or OR"
