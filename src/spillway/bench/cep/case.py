@@ -1,0 +1,193 @@
+"""A query over a stream, what was learned about it before, and what comes out under a strategy and a bound.
+
+Everything is in virtual time (see :mod:`spillway.core.cep.shedding.simulate`): an event takes as long as its work.
+
+==================  ==================================================================================================
+what                how
+==================  ==================================================================================================
+indexes             only equalities of attributes, as in the paper's engine; a.V + b.V = c.V is tested run by run
+history             events of another seed; what is learned from it is the same for all streams of a case
+bound               a share of the latency without shedding, on the same events
+counted             from the third window on: by then the window is full and the strategies have settled
+``over``            the latency of all events, a discarded one counting as no time (``"all"``), or only that of events
+                    which can complete a match and were not discarded (``"completing"``: the paper's definition)
+recall              matches found over matches there are
+held                the share of intervals of 1,000 measurements within the bound
+speed               events per second over that without shedding; the work of shedding itself is not in it
+==================  ==================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from spillway.bench.cep.data import DS1, Stream
+from spillway.core.cep import HybridConfig, PatternConfig, TriggerConfig, WatchConfig
+from spillway.core.cep.estimation import EstimationConfig, learn
+from spillway.core.cep.language.listings import Q1
+from spillway.core.cep.shedding import Learned, Outcome, simulate, strategy_of
+from spillway.core.cep.shedding.cost_model import Resource
+from spillway.core.cep.shedding.watch import Over
+
+HISTORY_SEED = 7
+SHORT = {
+    "hybrid": "Hybrid",
+    "state": "HyS",
+    "input": "HyI",
+    "random_input": "RI",
+    "selective_input": "SI",
+    "random_state": "RS",
+    "selective_state": "SS",
+}
+"""The strategies, and what the paper calls them."""
+BASELINES = ("random_input", "selective_input", "random_state", "selective_state")
+COMPARED = ("hybrid", *BASELINES)
+
+
+def q1(window_ms: float) -> str:
+    """Return the paper's first query with another window."""
+    return Q1.replace("8ms", f"{round(window_ms * 1000)} us")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A query over a stream of one event per microsecond, with windows of ``window`` events."""
+
+    query: str = Q1
+    window: int = 8000
+    windows: int = 12
+    stream: Stream = field(default_factory=DS1)
+    history_stream: Stream | None = None
+    history_windows: int = 3
+    slices: int = 4
+    clusters: int | None = 10
+    resource: Resource = "none"
+
+    @classmethod
+    def of_q1(cls, window_ms: float, windows: int, **options: Any) -> Case:
+        """Return the first query with a window in milliseconds, over so many windows."""
+        return cls(query=q1(window_ms), window=round(1000 * window_ms), windows=windows, **options)
+
+    def prepare(self, seed: int) -> Prepared:
+        """Return the case with the events of a seed; the last few are kept."""
+        return _prepared(self, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A query, the events it is run over, what was learned from others, and from which event on it counts."""
+
+    config: PatternConfig
+    table: pa.Table
+    learned: Learned
+    since: int
+    resource: Resource = "none"
+    check_events: int = 100
+
+    @cached_property
+    def truth(self) -> Outcome:
+        """What comes out without shedding."""
+        return self.run(None)
+
+    @cached_property
+    def truth_completing(self) -> Outcome:
+        """The same, where only events that can complete a match are measured."""
+        return self.run(None, over="completing")
+
+    def run(self, strategy: Any, over: Over = "all", **options: Any) -> Outcome:
+        """Process the events under a strategy."""
+        given = {"check_events": self.check_events, "resource": self.resource} | options
+        return simulate(self.config, self.table, self.learned, strategy, over=over, **given)
+
+    def unshed_s(self, over: Over = "all", percentile: float | None = None) -> float:
+        """Return the latency without shedding: the mean, or a percentile."""
+        truth = self.truth if over == "all" else self.truth_completing
+        times = truth.times[self.since :][truth.measured[self.since :]]
+        return float(times.mean() if percentile is None else np.percentile(times, percentile))
+
+    def shed(
+        self,
+        name: str,
+        bound: float,
+        *,
+        over: Over = "all",
+        percentile: float | None = None,
+        salt: int = 0,
+        hybrid: Mapping[str, Any] | None = None,
+    ) -> Shown:
+        """Return what comes out under a strategy, with a bound as a share of the latency without shedding."""
+        unshed_s = self.unshed_s(over, percentile)
+        bound_s = bound * unshed_s
+        watch = WatchConfig(trigger=TriggerConfig(bound_s=bound_s), over=over, percentile=percentile)
+        strategy: Any = (
+            HybridConfig(watch=watch, **hybrid).build(self.learned.model(), self.learned.events())
+            if hybrid
+            else strategy_of(name, watch, self.learned, unshed_s=unshed_s)
+        )
+        found = self.run(strategy, over, salt=salt)
+        return self.shown(found, found.held(bound_s, percentile=percentile, since=self.since))
+
+    def shown(self, found: Outcome, held: float = 1.0) -> Shown:
+        """Return what is shown of an outcome."""
+        since, truth = self.since, self.truth
+        mean = found.times[since:].mean()
+        return Shown(
+            recall=found.recall(truth, since),
+            held=held,
+            speed=float(truth.times[since:].mean() / max(mean, 1e-12)),
+            discarded=float(1.0 - found.kept[since:].mean()),
+            shed_runs=float(found.shed_runs),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What a figure shows of one run, or the mean of several."""
+
+    recall: float
+    held: float
+    speed: float
+    discarded: float
+    shed_runs: float
+
+    @classmethod
+    def mean(cls, several: Sequence[Shown]) -> Shown:
+        """Return the mean over seeds."""
+        return cls(**{name: fmean(getattr(each, name) for each in several) for name in vars(several[0])})
+
+
+@lru_cache(maxsize=8)
+def _prepared(case: Case, seed: int) -> Prepared:
+    table = case.stream.table(case.windows * case.window, seed)
+    return Prepared(
+        config=_config(case, table.schema),
+        table=table,
+        learned=_learned(
+            replace(case, windows=0, stream=case.history_stream or case.stream, history_stream=None)
+        ),
+        since=2 * case.window,
+        resource=case.resource,
+    )
+
+
+@lru_cache(maxsize=8)
+def _learned(case: Case) -> Learned:
+    table = case.stream.table(case.history_windows * case.window, HISTORY_SEED)
+    estimation = EstimationConfig(clusters=case.clusters)
+    return learn(_config(case, table.schema), table, estimation)
+
+
+def _config(case: Case, schema: pa.Schema) -> PatternConfig:
+    return PatternConfig(case.query, schema, time="ts", type="type", index="attributes", slices=case.slices)
+
+
+def mean_over(case: Case, seeds: Sequence[int], name: str, bound: float, **options: Any) -> Shown:
+    """Return the mean over seeds of what comes out under a strategy."""
+    return Shown.mean([case.prepare(seed).shed(name, bound, **options) for seed in seeds])
