@@ -115,7 +115,9 @@ def usable(query: Query, key: Correlation | None, df: DataFrame, time: str, type
 
 
 def key_hash(df: DataFrame, key: Correlation, type_: str) -> Column:
-    """Return a hash of the key of a row, by the attributes of its type; null if one of them is null.
+    """Return a hash of the key of a row, by the attributes of its type.
+
+    It is null if one of them is null and the row can then be in no match.
 
     Values that are equal to the engine have equal hashes, whatever the widths of their columns: whole numbers are
     hashed as 64 bits, fractions as doubles without a sign of zero, days as microseconds.
@@ -129,7 +131,7 @@ def key_hash(df: DataFrame, key: Correlation, type_: str) -> Column:
             known &= part.isNotNull()
         hashed = F.xxhash64(*parts, F.lit(0).cast("bigint"))  # as spillway.core.hashing.row_hashes has it
         found = F.when((kind == name) & known, hashed).otherwise(found)
-    return found
+    return F.coalesce(found, F.lit(0).cast("bigint")) if key.alone else found
 
 
 def _value(df: DataFrame, name: str) -> Column:

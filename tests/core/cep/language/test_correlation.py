@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
+from hypothesis import strategies as st
 
 from spillway.core.cep.language import correlation, parse
 from spillway.core.cep.syntax import Query
+from spillway.errors import SpillwayError
 from tests.core.cep.oracle import Match, matches
 from tests.core.cep.strategies import SCHEMA, Row, queries, streams
 
@@ -37,6 +39,14 @@ NEXT = "UNDER skip_till_next_match"
         ("SEQ(A a, B+ b[]) WHERE a.id = b[first].id AND b[i+1].start = b[i].end", None),
         ("SEQ(A a, B+ b[]) WHERE a.id = b[first].id AND b[i].id = b[i].user", None),
         ("SEQ(A+ a[], B+ b[]) WHERE [id]", {"A": "id", "B": "id"}),
+        ("SEQ(A a, NEG N n, B b) WHERE a.id = n.id AND n.id = b.id", None),
+        (
+            "SEQ(A a, NEG N n, B b) WHERE a.id = n.x AND n.id = n.x AND a.id = b.id",
+            {"A": "id", "N": "id", "B": "id"},
+        ),
+        ("SEQ(A a, NEG N n, B b, NEG M m) WHERE a.id = b.id AND n.id = a.id AND m.id = 1", None),
+        ("SEQ(A a, NEG N n) WHERE a.id = n.x", {"A": "id", "N": "x"}),
+        ("SEQ(A+ a[], NEG N n) WHERE a[i].id = n.id", None),
     ],
 )
 def test_keys(pattern: str, expected: dict[str, str] | None) -> None:
@@ -80,13 +90,50 @@ def test_under_next_rows_of_other_keys_must_not_fit(pattern: str, tied: bool) ->
 
 @given(queries(), streams())
 def test_partitions_can_be_matched_each_for_itself(query: Query, rows: list[Row]) -> None:
+    _require_the_same_apart(query, rows)
+
+
+@st.composite
+def equalities(draw: st.DrawFn) -> Query:
+    """Patterns with little else than equations, of which negated variables have their share."""
+    elements, variables = [], []
+    for v in "abc"[: draw(st.integers(1, 3))]:
+        repeated = draw(st.booleans())
+        elements.append(f"{draw(st.sampled_from(['A', 'B', '(A|B)']))}{f'+ {v}[]' if repeated else f' {v}'}")
+        variables += [f"{v}[{which}]" for which in ("i", "i+1", "first", "last")] if repeated else [v]
+    if draw(st.booleans()):
+        elements.insert(draw(st.integers(0, len(elements))), f"NEG {draw(st.sampled_from('AN'))} n")
+        variables += ["n", "n"]
+    side = st.builds("{}.{}".format, st.sampled_from(variables), st.sampled_from(["id", "id", "v"]))
+    sides = draw(st.lists(st.tuples(side, side), min_size=1, max_size=4))
+    conditions = " AND ".join(f"{x} = {y}" for x, y in sides)
+    policy = draw(st.sampled_from(["", NEXT]))
+    try:
+        return parse(f"PATTERN SEQ({', '.join(elements)}) WHERE {conditions} WITHIN 9 us {policy}")
+    except SpillwayError:
+        reject()
+
+
+@given(equalities(), st.lists(st.tuples(*map(st.sampled_from, ["ABN", [0, 1, None], [0, 1]])), max_size=8))
+def test_conditions_on_rows_that_forbid_do_not_tie_those_of_a_match(
+    query: Query, rows: list[tuple[str, int | None, int]]
+) -> None:
+    named = [{"ts": n, "type": kind, "id": id_, "v": v} for n, (kind, id_, v) in enumerate(rows)]
+    _require_the_same_apart(query, named)
+
+
+def _require_the_same_apart(query: Query, rows: list[Row]) -> None:
+    """Rows without a key are set aside unless they may be matches by themselves, as on Spark."""
     key = correlation(query, SCHEMA)
     if key is None:
         return
-    parts: dict[tuple[str, ...], list[int]] = {}
+    parts: dict[tuple[object, ...], list[int]] = {}
     for n, row in enumerate(rows):
         if row["type"] in key.by:
-            parts.setdefault(tuple(str(row[name]) for name in key.by[row["type"]]), []).append(n)
+            values = tuple(row[name] for name in key.by[row["type"]])
+            lacks = any(value is None or str(value) == "nan" for value in values)
+            if not lacks or key.alone:
+                parts.setdefault(() if lacks else values, []).append(n)
     apart: set[Match] = set()
     for numbers in parts.values():
         apart |= {_renamed(match, numbers) for match in matches(query, [rows[n] for n in numbers])}

@@ -2,15 +2,18 @@
 
 Conditions ``x = y`` between attributes say that values are equal, and equality is transitive: union-find over the
 attributes of all elements gives classes, and a class that has an attribute of every element is a key. All rows of a
-match then lie in one partition, with them all rows that a negated element could forbid: partitions can be matched
-each for itself.
+match then lie in one partition, with them all rows that could forbid it: partitions can be matched each for itself.
 
+- Conditions on a negated variable only say which rows forbid. They make no two rows of a match equal, but a row that
+  forbids meets all of them: its attribute has to be equal to the key by its own conditions.
 - Of a repeated variable all rows have to be in the class: through ``b[i]``, or through ``b[first]`` or ``b[last]``
   together with ``b[i+1].id = b[i].id`` (or ``b[i].id = b[first].id``), which makes all rows of ``b`` equal.
 - A row is sent to one partition before it is known which element it fits: elements that share a type must have
   the same attribute in the class.
 - Under the policy ``next`` a run must take the next row that fits by then. So a row of another partition must not
   fit, and an element has to be tied to those before it by conditions that are tested as its rows are taken.
+- Rows without a value of the key are equal to none, and are in no match of two elements or more. Where there is one
+  element that is not negated, they may be matches by themselves (``alone``) and make up a partition of their own.
 - Under the policy ``strict`` rows of other partitions break up a match, so there is no key.
 
 >>> from spillway.core.cep.language.reading import parse
@@ -38,9 +41,13 @@ _EVERY = "every"
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """For each type of the pattern the attributes that make up the key, in the same order for all types."""
+    """For each type of the pattern the attributes that make up the key, in the same order for all types.
+
+    ``alone`` says whether a row that lacks a value of the key may be in a match.
+    """
 
     by: Mapping[str, tuple[str, ...]]
+    alone: bool = False
 
     @property
     def attributes(self) -> tuple[str, ...] | None:
@@ -57,7 +64,7 @@ def correlation(query: Query, schema: Mapping[str, str] | pa.Schema | None = Non
     if query.policy == "strict":
         return None
     known = kinds(schema) if isinstance(schema, pa.Schema) else schema
-    equal = _classes(query.conditions)
+    equal = _in_matches(query)
     keys = []
     for root in dict.fromkeys(map(equal.root, list(equal.parent))):
         key = _key(query, equal, root)
@@ -66,7 +73,8 @@ def correlation(query: Query, schema: Mapping[str, str] | pa.Schema | None = Non
         if query.policy == "any" or _tied(query, key):
             keys.append(key)
     types = dict.fromkeys(name for element in query.elements for name in element.types)
-    return Correlation({name: tuple(key[name] for key in keys) for name in types}) if keys else None
+    alone = sum(not element.negated for element in query.elements) == 1
+    return Correlation({name: tuple(key[name] for key in keys) for name in types}, alone) if keys else None
 
 
 class _Equal:
@@ -96,6 +104,25 @@ class _Equal:
             for v, w, n in list(self.parent)
             if (v, w) == (element.variable, which) and self.root((v, w, n)) == root
         ]
+
+
+def _in_matches(query: Query) -> _Equal:
+    """Return what is equal in all matches: each attribute of a single row with itself, and what conditions say."""
+    equal = _classes(_without(query, {e.variable for e in query.elements if e.negated}))
+    single = {e.variable for e in query.elements if not (e.negated or e.repeated)}
+    for part in (part for condition in query.conditions for part in walk(condition)):
+        if isinstance(part, Attribute) and part.variable in single:
+            equal.root((part.variable, "only", part.name))
+    return equal
+
+
+def _without(query: Query, variables: set[str]) -> list[Expression]:
+    """Return the conditions that name none of some variables."""
+    return [c for c in query.conditions if not _named(c) & variables]
+
+
+def _named(condition: Expression) -> set[str]:
+    return {part.variable for part in walk(condition) if isinstance(part, Attribute | Aggregate)}
 
 
 def _classes(conditions: Iterable[Expression]) -> _Equal:
@@ -128,8 +155,10 @@ def _equate(equal: _Equal, x: Attribute, y: Attribute) -> None:
 def _key(query: Query, equal: _Equal, root: _Node) -> dict[str, str] | None:
     """Return the attribute of each type in a class, or None if a type has none."""
     shared: dict[str, list[str]] = {}
+    negated = {element.variable for element in query.elements if element.negated}
     for element in query.elements:
-        names = equal.names(root, element)
+        here = _classes(_without(query, negated - {element.variable})) if element.negated else equal
+        names = here.names(here.root(root), element)
         for name in element.types:
             shared[name] = [n for n in shared.get(name, names) if n in names]
     if not all(shared.values()):
@@ -159,6 +188,5 @@ def _tied(query: Query, key: Mapping[str, str]) -> bool:
 
 def _tested(condition: Expression, ended: set[str], element: Element) -> bool:
     """Whether a condition is tested, or has been, when an element takes a row."""
-    named = {part.variable for part in walk(condition) if isinstance(part, Attribute | Aggregate)}
     last = {part.variable for part in walk(condition) if isinstance(part, Attribute) and part.which == "last"}
-    return named <= {*ended, element.variable} and last <= ended
+    return _named(condition) <= {*ended, element.variable} and last <= ended
