@@ -136,7 +136,9 @@ def check_join(folder: Path) -> None:
         assert len(set(pairs)) == len(pairs) > 50
         for delivery in attempts[batch]:
             assert delivery == pairs, f"batch {batch}"
-    assert spent < 0.95 * BATCHES, "some comparisons were shed, whenever the share that is kept went from 0.2 to 0.9"
+    assert spent < 0.95 * BATCHES, (
+        "some comparisons were shed, whenever the share that is kept went from 0.2 to 0.9"
+    )
     assert not any(delivery for delivery in attempts.get(BATCHES, [])), "nothing was left to come"
 
 
