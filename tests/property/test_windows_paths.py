@@ -236,7 +236,7 @@ def by_run(case: Case) -> Answer:
     return answer
 
 
-@settings(max_examples=4 * settings().max_examples)
+@settings(max_examples=2 * settings().max_examples)
 @given(cases())
 def test_the_engine_and_the_lookup_give_what_brute_force_gives(case: Case) -> None:
     right = expected(case)

@@ -137,7 +137,7 @@ def runs(draw: st.DrawFn) -> list[Batch]:
     return (some * 50)[:50]
 
 
-@settings(max_examples=4 * settings().max_examples)
+@settings(max_examples=2 * settings().max_examples)
 @given(spec=specs(), batches=runs(), several=st.booleans())
 def test_windows_are_told_one_thing_and_gaps_are_bounded(
     spec: WindowSpec, batches: list[Batch], several: bool
