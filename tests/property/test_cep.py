@@ -175,23 +175,44 @@ def test_what_times_out_is_no_match_and_cannot_go_on(query: Query, rows: list[Ro
         assert run[0] is not None
 
 
-@given(queries(), streams(max_rows=12), st.booleans())
-def test_a_program_that_asks_for_room_does_the_same(query: Query, rows: list[Row], tracked: bool) -> None:
-    """Matches and their order, work, counters and record do not depend on how often it had to stop."""
+@given(
+    queries(),
+    streams(max_rows=12),
+    st.booleans(),
+    st.none() | st.integers(0, 30),
+    st.none() | st.integers(1, 9),
+    st.integers(0, 12),
+)
+def test_a_program_that_asks_for_room_does_the_same(
+    query: Query, rows: list[Row], tracked: bool, budget: int | None, most: int | None, cut: int
+) -> None:
+    """Matches and their order, work, counters and record do not depend on how often it had to stop.
+
+    Nor on where the budget or the runs that there may be came to an end, nor on a snapshot before that.
+    """
     seen = []
-    for yes in (False, True):
+    options = {"tracked": tracked or most is not None, "most_runs": most}
+    for yes, again in ((False, False), (True, False), (False, True), (True, True)):
         with tight(yes):
-            patterns = config(query, tracked=tracked).build()
-            if tracked:
+            how = config(query, **options)
+            patterns, result = how.build(), []
+            if tracked and not again:
                 patterns.record()
-            result = [found([patterns.process(table(rows))]), patterns.work.per_row.tolist()]
-            result += [found([patterns.flush()]), patterns.size.runs]
-            if tracked:
+            for part in (rows[:cut], rows[cut:]):
+                result.append(found([patterns.process(table(part), budget)]))
+                work = patterns.work
+                result += [work.per_row.tolist(), work.matches_per_row.tolist()]
+                result += [work.dropped_rows, work.crowded_out]
+                if again:
+                    patterns = how.build(patterns.snapshot())
+            result.append(found([patterns.flush()]))
+            if options["tracked"]:
+                result.append([c.tolist() for c in patterns.counted()])
+            recorded = []
+            if tracked and not again:
                 record, features = patterns.recorded()
-                result += [column.tolist() for column in record.values()]
-                result += [
-                    np.nan_to_num(features, nan=-9.0).tolist(),
-                    [c.tolist() for c in patterns.counted()],
-                ]
-            seen.append(result)
-    assert seen[0] == seen[1]
+                recorded = [column.tolist() for column in record.values()]
+                recorded.append(np.nan_to_num(features, nan=-9.0).tolist())
+            seen.append((result, recorded))
+    assert all(result == seen[0][0] for result, _ in seen)
+    assert seen[0][1] == seen[1][1]

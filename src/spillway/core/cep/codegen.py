@@ -57,15 +57,14 @@ class Program(Text):
                     "pslots, paths, counts, refused, record, recordx, xs = T"
                 )
                 self.line("slices = counts.shape[2]")
-                self.line("serial, rw = cursor[SERIAL], cursor[RECORDED]")
+                self.line("serial, rw, began = cursor[SERIAL], cursor[RECORDED], cursor[BEGAN]")
+                self.line("grain = max(1, most // 40)")
             self.line(
                 "e, step, at0, n0, done = cursor[ROW], cursor[STEP], cursor[RUN], cursor[UPTO], cursor[DONE]"
             )
             self.line("ow, room = cursor[WRITTEN], out.shape[1]")
             self.line("fail, total, limit = -1, 0, NULL")
-            live = [f"m{store}[LIVE]" for store, _ in enumerate(self.plan.indexes)]
-            crowded = f" and (step > 0 or {' + '.join(live)} <= most)" if live else ""
-            self.line(f"while e < high and total < budget{crowded}:")
+            self.line("while e < high and total < budget:")
             with self.block():
                 self.rows()
             self.line(
@@ -75,7 +74,7 @@ class Program(Text):
             for n, name in enumerate(lists):
                 self.line(f"cursor[{VALUES + n}] = w{name}")
             if self.plan.tracked:
-                self.line("cursor[SERIAL], cursor[RECORDED] = serial, rw")
+                self.line("cursor[SERIAL], cursor[RECORDED], cursor[BEGAN] = serial, rw, began")
             self.line("return limit")
         return "\n".join(self.lines) + "\n"
 
@@ -109,6 +108,23 @@ class Program(Text):
             self.line("break")
         self.line("step, at0, n0, done = 0, 0, -1, 0")
         self.line("e += 1")
+        if self.plan.tracked:
+            self.crowded()
+
+    def crowded(self) -> None:
+        """Write that the program stops after a row if there may be too many runs.
+
+        Expired ones may be among them. That is found out only once in a fortieth of ``most`` runs made, or a state
+        that is all but full would be looked through at every row. Which rows these are follows from the stream
+        alone.
+        """
+        counted = [store for store, _ in enumerate(self.plan.indexes)]
+        live = " + ".join(f"m{store}[LIVE]" for store in counted) or "0"
+        self.line(f"if {live} > most and serial // grain != began // grain:")
+        with self.block():
+            self.line("fail, began = CROWDED, serial")
+            self.line("break")
+        self.line("began = serial")
 
     def branch(self, name: str) -> None:
         """Write the steps that a row of a type can take."""

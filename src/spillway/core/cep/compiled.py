@@ -50,8 +50,21 @@ _CALLED: dict[str, Any] = {
 }
 _CHANCE: Any = tracking.chance
 _STORE = ("START", "COUNT", "ROOM", "EARLIEST", "BUCKETS", "LIVE", "NEVER")
-_CURSOR = ("ROW", "STEP", "RUN", "UPTO", "DONE", "FAIL", "WRITTEN", "SERIAL", "HEAD", "NEED", "RECORDED")
-_LAYOUT = (*_CURSOR, "NODES", "OUTPUT", "RECORDS", "OTHER")
+_CURSOR = (
+    "ROW",
+    "STEP",
+    "RUN",
+    "UPTO",
+    "DONE",
+    "FAIL",
+    "WRITTEN",
+    "SERIAL",
+    "HEAD",
+    "NEED",
+    "RECORDED",
+    "BEGAN",
+)
+_LAYOUT = (*_CURSOR, "NODES", "OUTPUT", "RECORDS", "CROWDED", "OTHER")
 _CONSTANTS = {
     "NULL": NULL,
     **{name: getattr(store, name) for name in _STORE},

@@ -7,11 +7,11 @@ from spillway.core.cep.store import Shape
 from spillway.core.cep.terms import Ref
 
 # Places in the cursor.
-ROW, STEP, RUN, UPTO, DONE, FAIL, WRITTEN, SERIAL, HEAD, NEED, RECORDED = range(11)
-CURSOR = 32
+ROW, STEP, RUN, UPTO, DONE, FAIL, WRITTEN, SERIAL, HEAD, NEED, RECORDED, BEGAN = range(12)
 VALUES = 16  # from here on: how many values each list has written
-# For what there is no room; smaller numbers are stores.
+# For what there is no room; smaller numbers are stores. Or there may be too many runs.
 NODES, OUTPUT, RECORDS = 1000, 1001, 1002
+CROWDED = -2
 TRACKED = ("serial", "class", "path")
 OTHER, PAUSE = -1, -2  # types of rows: none that the query names, and the end of a window without a row
 

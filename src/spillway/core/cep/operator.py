@@ -25,7 +25,7 @@ from spillway.core.cep.codegen import Program
 from spillway.core.cep.compiled import compiled, interpreted
 from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.language import to_text
-from spillway.core.cep.layout import FAIL, HEAD, NODES, OUTPUT, RECORDED, RECORDS, ROW, SERIAL
+from spillway.core.cep.layout import BEGAN, CROWDED, FAIL, HEAD, NODES, OUTPUT, RECORDED, RECORDS, ROW, SERIAL
 from spillway.core.cep.numbering import Numbering
 from spillway.core.cep.output import Output
 from spillway.core.cep.placing import texts_of
@@ -135,17 +135,19 @@ class Patterns:
             rows = with_pause(rows, max(until_us + 1, self._now))
         high, keep = len(rows), rows.keep
         spent, found = np.zeros(high, np.int64), np.zeros(high, np.int64)
-        self._cursor[ROW] = 0
+        self._cursor[ROW], fail = 0, -1
         while self._cursor[ROW] < high:
             left = budget if budget == _ALL else budget - int(spent.sum())
-            if left <= 0:  # what is left is passed over, but held matches still come out
+            if fail >= 0:
+                left = max(1, left)  # in the middle of a row, which is finished
+            elif left <= 0:  # what is left is passed over, but held matches still come out
                 left, keep = _ALL, keep.copy()
                 keep[self._cursor[ROW] : count] = False
             self._call(rows, keep, high, base, left, spent, found)
-            self._make_room(int(self._cursor[FAIL]))
-            between = self._cursor[FAIL] < 0  # in the middle of a row its runs must stay where they are
-            if between and self._crowded:
-                self._now = int(rows.times[max(0, self._cursor[ROW] - 1)])
+            fail = int(self._cursor[FAIL])
+            self._make_room(fail)
+            if fail == CROWDED:
+                self._now = int(rows.times[self._cursor[ROW] - 1])
                 self._relieve(base + int(self._cursor[ROW]))
         if count:
             self._now = int(rows.times[count - 1])
@@ -172,19 +174,18 @@ class Patterns:
         none, nothing = self._reader.none(), np.empty(0, np.int64)
         self._call(none, none.keep, 0, self._numbering.next, _ALL, nothing, nothing)
 
-    @property
-    def _crowded(self) -> bool:
-        return self.config.most_runs is not None and self._runs.count > self.config.most_runs
-
     def _relieve(self, place: int) -> None:
-        """Free what has expired, then shed until there are few enough runs; the row's place is the salt.
+        """Free what has expired. If there are still too many runs shed some; the row's place is the salt.
 
         Few enough are some less than there may be, or it would have to be done again with the next row.
         """
         self._limit = max(self._limit, self._now - self._within)
         self._collect()
-        before, enough = self._runs.count, math.ceil(_ENOUGH * (self.config.most_runs or 0))
-        if self.relieve is not None and before > enough:
+        before, most = self._runs.count, self.config.most_runs or 0
+        if before <= most:
+            return
+        enough = math.ceil(_ENOUGH * most)
+        if self.relieve is not None:
             self.relieve(self)
         while self._runs.count > enough:
             self.shed(0.5, salt=place)
@@ -339,7 +340,7 @@ class Patterns:
                 hint="restore with the same query, columns and tracking, or start without a state",
             )
         self._now, self._limit, self._swept = meta["times"]
-        self._cursor[SERIAL] = meta["serial"]
+        self._cursor[SERIAL] = self._cursor[BEGAN] = meta["serial"]
         self._reader.next_number = meta["next_number"]
         self._words.restore(under("words.", arrays))
         self._numbering.restore(under("rows.", arrays))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spillway.core.cep.layout import CURSOR, NEED, UPTO, VALUES, WRITTEN
+from spillway.core.cep.layout import NEED, UPTO, VALUES, WRITTEN
 from spillway.core.cep.numbering import Numbering
 from spillway.core.cep.syntax import Element
 
@@ -25,7 +25,7 @@ class Output:
             for e in elements
         ]
         self.schema = pa.schema(fields)
-        self.cursor = np.zeros(CURSOR, np.int64)
+        self.cursor = np.zeros(VALUES + len(self._lists), np.int64)
         self.cursor[UPTO] = -1
         self._size = _FIRST
         self._batches: list[pa.RecordBatch] = []

@@ -105,6 +105,15 @@ def test_lists_longer_than_the_buffers() -> None:
     ]
 
 
+def test_any_number_of_repeated_elements() -> None:
+    names = [f"T{n}" for n in range(20)]
+    table = pa.table({"ts": range(21), "type": [*names, names[-1]]})
+    query = f"PATTERN SEQ({', '.join(f'{name}+ v{name}[]' for name in names)}) WITHIN 99 s"
+    found = run(query, table, time="ts", type="type").to_pylist()
+    ends = [[19], [19, 20], [20]]
+    assert [list(match.values()) for match in found] == [[*([n] for n in range(19)), end] for end in ends]
+
+
 def test_a_window_with_equal_times_and_its_edge() -> None:
     table = typed("ABB")
     same = table.set_column(0, "ts", pa.array([5, 5, 7]))

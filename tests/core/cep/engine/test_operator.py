@@ -67,6 +67,19 @@ def test_rows_beyond_the_budget_are_dropped() -> None:
     assert patterns(PAIR, table).process(table, budget=0).num_rows == 0
 
 
+def test_a_budget_ends_between_rows_wherever_the_program_had_to_stop() -> None:
+    """One that has run for a while has larger buffers than one that was restored: both finish the row."""
+    count = 3_000
+    table = typed("A" * count + "B" * 6)
+    query = "PATTERN SEQ(A a, B b) WHERE a.ts <= b.ts WITHIN 9999 s"
+    warm = patterns(query, table)
+    warm.process(table.slice(0, count + 1))
+    fresh = PatternConfig(query, table.schema, time="ts", type="type", compile=False).build(warm.snapshot())
+    for finder in (warm, fresh):
+        assert finder.process(table.slice(count + 1, 3), budget=1_500).num_rows == count
+        assert (finder.work.dropped_rows, finder.work.spent) == (2, 2 * count + 1)
+
+
 def test_rows_wait_for_the_watermark() -> None:
     table = typed("ABAB")
     finder = patterns(PAIR, table)

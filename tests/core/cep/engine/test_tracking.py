@@ -139,6 +139,17 @@ def test_there_are_never_many_more_runs_than_allowed() -> None:
         patterns(query, table, most_runs=10)
 
 
+def test_runs_that_have_expired_are_not_too_many() -> None:
+    """They lie there until they are swept, each under a key of its own, but do not crowd out others."""
+    count = 3_000
+    table = typed("A" * count, k=list(range(count)))
+    query = "PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 98 s"
+    finder = patterns(query, table, tracked=True, most_runs=100)
+    finder.process(table)
+    assert finder.work.crowded_out == 0
+    assert finder.alive().sum() == 98
+
+
 @pytest.mark.parametrize("seed", [16, 19, 26, 35])
 def test_a_match_comes_once_also_where_room_is_made_while_runs_are_too_many(seed: int) -> None:
     chance = np.random.default_rng(seed)
