@@ -134,6 +134,9 @@ def test_tracked_runs_come_to_the_same_matches(query: Query, rows: list[Row], sl
     completed = patterns.counted().completed
     if not any(element.repeated and element.at_most == 1 for element in patterns.plan.elements):
         assert completed.sum(axis=(1, 2)).tolist() == expected.tolist()
+    assert record["complete"].sum() == len(found(parts)), "also of matches that wait, and may be forbidden"
+    if single and patterns.plan.last:
+        assert patterns.paired()[0].sum() == len(found(parts))
 
 
 @given(queries(), streams(), st.integers(0, 10**6), st.integers(0, 12))
@@ -157,16 +160,22 @@ def test_rows_may_be_out_of_order_up_to_the_watermark(
 
 
 @given(queries(policies=("any", "next"), negation=False), streams(), st.booleans())
-def test_what_times_out_is_no_match_and_cannot_go_on(query: Query, rows: list[Row], cut: bool) -> None:
+def test_what_times_out_is_no_match_and_cannot_go_on(query: Query, rows: list[Row], asked: bool) -> None:
     how = config(query, timeouts=True)
-    patterns, lost = how.build(), []
-    for part in [rows[:4], rows[4:]] if cut else [rows]:
-        patterns.process(table(part))
-        lost.append(patterns.timed_out())
-        patterns = how.build(patterns.snapshot())
+    patterns = how.build()
+    patterns.process(table(rows))
     patterns.flush()
     assert patterns.size.runs == patterns.size.nodes == 0, "all is freed"
-    ended = found([*lost, patterns.timed_out()])
+    ended = found([patterns.timed_out()])
+    patterns, lost = how.build(), []
+    for part in [[row] for row in rows]:
+        patterns.process(table(part))
+        lost += [patterns.timed_out()] if asked else []
+        patterns = how.build(patterns.snapshot())
+    patterns.flush()
+    assert found([*lost, patterns.timed_out()]) == ended, (
+        "row by row, with snapshots, whenever it is asked for"
+    )
     assert len(set(ended)) == len(ended)
     assert not set(ended) & matches(query, rows)
     for run in ended:

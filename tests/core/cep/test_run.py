@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spillway.core.cep import Shed, run
+from spillway.core.cep import Shed, run, run_with_timeouts
 from spillway.core.cep.shedding.draws import draws
 from spillway.errors import SpillwayError
 
@@ -75,6 +75,18 @@ def test_a_tighter_bound_finds_less(table: pa.Table, everything: set[str]) -> No
         sizes.append(run(QUERY, table, time="ts", type="type", shedding=how).num_rows)
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] < sizes[0] / 2
+
+
+def test_partial_matches_that_timed_out_are_a_second_table() -> None:
+    table = pa.table({"ts": [0, 1, 2, 3, 9, 9], "type": list("ABBCAB")})
+    query = "PATTERN SEQ(A a, B{1,2} b[], C c) WITHIN 5 s"
+    matches, timed_out = run_with_timeouts(query, table, time="ts", type="type")
+    assert matches.equals(run(query, table, time="ts", type="type"))
+    assert timed_out.to_pylist() == [{"a": 4, "b": [5], "c": None}]
+    forbidden = run_with_timeouts("PATTERN SEQ(A a, NEG B b) WITHIN 5 s", table, time="ts", type="type")
+    assert [each.num_rows for each in forbidden] == [0, 0]
+    with pytest.raises(SpillwayError, match="table = 'list'"):
+        run_with_timeouts(query, [1], time="ts", type="type")  # type: ignore[arg-type]
 
 
 def test_short_and_empty_tables() -> None:

@@ -3,7 +3,7 @@
 from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.language import QueryError, check, parse
 from spillway.core.cep.operator import Patterns
-from spillway.core.cep.run import run
+from spillway.core.cep.run import run, run_with_timeouts
 from spillway.core.cep.shed import Shed
 from spillway.core.cep.shedding.baselines import BaselineConfig
 from spillway.core.cep.shedding.hybrid import HybridConfig
@@ -27,4 +27,5 @@ __all__ = [
     "may_invent",
     "parse",
     "run",
+    "run_with_timeouts",
 ]

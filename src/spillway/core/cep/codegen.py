@@ -54,7 +54,7 @@ class Program(Text):
             if self.plan.tracked:
                 self.line(
                     "features, thresholds, lefts, rights, roots, limits, spare, salts, "
-                    "pslots, paths, counts, refused, record, recordx, xs = T"
+                    "pslots, paths, counts, refused, offered, pairs, record, recordx, xs = T"
                 )
                 self.line("slices = counts.shape[2]")
                 self.line("serial, rw, began = cursor[SERIAL], cursor[RECORDED], cursor[BEGAN]")
@@ -101,7 +101,8 @@ class Program(Text):
             with self.block():
                 self.clear(stores)
         self.line("spent[e] += work")
-        self.line("found[e] += ow - before")
+        if not self.plan.held:
+            self.line("found[e] += ow - before")
         self.line("total += work")
         self.line("if fail >= 0:")
         with self.block():
@@ -119,6 +120,7 @@ class Program(Text):
         alone.
         """
         counted = [store for store, _ in enumerate(self.plan.indexes)]
+        counted += [self.layout.held] if self.plan.held else []
         live = " + ".join(f"m{store}[LIVE]" for store in counted) or "0"
         self.line(f"if {live} > most and serial // grain != began // grain:")
         with self.block():
@@ -221,5 +223,4 @@ class Program(Text):
         self.line("if fail >= 0:")
         with self.block():
             self.line("spent[e] += work - 1")
-            self.line("found[e] += ow - before")
             self.line("break")

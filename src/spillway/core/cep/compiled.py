@@ -69,7 +69,7 @@ _CONSTANTS = {
     "NULL": NULL,
     **{name: getattr(store, name) for name in _STORE},
     **{name: getattr(layout, name) for name in _LAYOUT},
-    **{name: getattr(tracking, name) for name in ("COMPLETED", "TESTED")},
+    **{name: getattr(tracking, name) for name in ("COMPLETED", "TESTED", "TAKEN_BACK")},
 }
 
 

@@ -13,6 +13,7 @@ VALUES = 16  # from here on: how many values each list has written
 NODES, OUTPUT, RECORDS = 1000, 1001, 1002
 CROWDED = -2
 TRACKED = ("serial", "class", "path")
+HELD = ("serial", "class", "path", "slice", "event")  # of a held match: what it counts for once it is sure
 OTHER, PAUSE = -1, -2  # types of rows: none that the query names, and the end of a window without a row
 
 
@@ -42,7 +43,9 @@ class Layout:
         """Return the first column for leaves: before it are the first time and what is tracked, or a row."""
         if store < self.first_ban:
             return self.head
-        return 2 if store < self.first_ban + len(self.plan.bans) or store == self.held + 1 else 1
+        if store == self.held:
+            return 1 + (len(HELD) if self.plan.tracked else 0)
+        return 2
 
     def column(self, store: int, leaf: Ref) -> tuple[str, int]:
         """Return whether a leaf of a store is in the whole numbers or fractions, and its column."""

@@ -120,15 +120,28 @@ class Making(Asking):
             self.line(f"if {complete}:")
             with self.block():
                 if plan.held:
-                    self.program.append(
-                        self.layout.held, "first", self._cells(self.layout.held, plan.held_leaves())
-                    )
+                    cells = self._cells(self.layout.held, plan.held_leaves())
+                    self.program.append(self.layout.held, "first", self._credit(bool(targets)) + cells)
+                    self.line("found[e] += 1")
                 else:
                     self.match()
         if state == 0 and plan.held and self.step.begin:
             self.program.append(self.layout.held + 1, "now", [("i", 1, "seq")])
         if plan.tracked:
             self.note(state, bool(targets), complete)
+
+    def _credit(self, runs: bool) -> list[tuple[str, int, str]]:
+        """Return what a held match has to carry to be counted when it is sure."""
+        if not self.plan.tracked:
+            return []
+        single = not (self.step.begin or self.plan.elements[self.step.target].repeated)
+        kind = f"i{self.store}[2, p]" if single else "0"
+        return [("i", n + 1, text) for n, text in enumerate(("serial", kind, self._path(runs), "sl", "cls"))]
+
+    def _path(self, runs: bool) -> str:
+        """Return the path that a match counts for: its own if it goes on as a run, or that of the run before."""
+        before = "0" if self.step.begin else f"i{self.store}[3, p]"
+        return "path" if runs else before
 
     def _cells(self, store: int, leaves: list[Ref]) -> list[tuple[str, int, str]]:
         return [(*self.layout.column(store, leaf), self.new(leaf)) for leaf in leaves]
@@ -238,20 +251,10 @@ class Making(Asking):
         self.line(f"sl = {self.slice_of('first')}")
         self.line("refusing = False")
         if state == self.plan.last and not self.plan.elements[state].repeated:
+            self.classify(state, len(self.plan.elements))
             return
-        self.line("cls = 0")
-        self.line(f"t = roots[{state}]")
-        self.line("if t >= 0 or len(record):")
-        with self.block():
-            self.line("pass")
-            for n, ref in enumerate(self.plan.features(state)):
-                self.line(f"xs[{n}] = {self.name(ref)}")
-        self.line("if t >= 0:")
-        with self.block():
-            self.line("while features[t] >= 0:")
-            with self.block():
-                self.line("t = lefts[t] if xs[features[t]] <= thresholds[t] else rights[t]")
-            self.line("cls = lefts[t]")
+        self.classify(state, state)
+        self.line(f"offered[{state}, cls, sl] += 1")
         self.line(f"refusing = chosen(salts, spare[0], limits[{state}, cls, sl], serial)")
         self.line("if refusing:")
         with self.block():
@@ -260,13 +263,32 @@ class Making(Asking):
         parent = "0" if self.step.begin else f"i{self.store}[3, p]"
         self.line(f"path = path_of(pslots, paths, {parent}, {state}, cls)")
 
+    def classify(self, state: int, root: int) -> None:
+        """Write how the class of a new run, or of the row that completes a match, is found."""
+        self.line("cls = 0")
+        self.line(f"t = roots[{root}]")
+        self.line("if t >= 0 or len(record):")
+        with self.block():
+            self.line("pass")
+            variable = self.plan.elements[state].variable
+            for n, ref in enumerate(self.plan.features(state)):
+                if root == state or (ref.variable == variable and ref.which == "only"):
+                    self.line(f"xs[{n}] = {self.name(ref)}")
+        self.line("if t >= 0:")
+        with self.block():
+            self.line("while features[t] >= 0:")
+            with self.block():
+                self.line("t = lefts[t] if xs[features[t]] <= thresholds[t] else rights[t]")
+            self.line("cls = lefts[t]")
+
     def note(self, state: int, runs: bool, complete: str | None) -> None:
         """Write what is counted and recorded for a new run or match."""
-        before = "0" if self.step.begin else f"i{self.store}[3, p]"
-        if complete:
+        if complete and not self.plan.held:
             self.line(f"if {complete}:")
             with self.block():
-                self.line(f"counts[COMPLETED, {'path' if runs else before}, sl] += 1")
+                self.line(f"counts[COMPLETED, {self._path(runs)}, sl] += 1")
+                if not self.plan.elements[state].repeated and not self.step.begin:
+                    self.line(f"pairs[i{self.store}[2, p], cls] += 1")
         parent = "-1" if self.step.begin else f"i{self.store}[1, p]"
         self.line("if len(record):")
         with self.block():

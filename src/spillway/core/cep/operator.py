@@ -110,6 +110,7 @@ class Patterns:
         rows = self._timely(rows)
         self._advance(rows, _ALL if budget is None else max(0, int(budget)), until_us)
         matches = self._output.table(self._numbering)
+        self.work.matches = matches.num_rows
         self._settle()
         return matches
 
@@ -155,7 +156,7 @@ class Patterns:
             self._now = max(self._now, until_us + 1)
         self.work.rows, self.work.dropped_rows = count, count - int(keep[:count].sum())
         self.work.per_row, self.work.matches_per_row = spent[:count], found[:count]
-        self.work.spent, self.work.matches = int(spent.sum()), int(found.sum())
+        self.work.spent = int(spent.sum())
 
     def _call(
         self, rows: Rows, keep: Bools, high: int, base: int, budget: int, spent: Ints, found: Ints
@@ -177,7 +178,8 @@ class Patterns:
     def _relieve(self, place: int) -> None:
         """Free what has expired. If there are still too many runs shed some; the row's place is the salt.
 
-        Few enough are some less than there may be, or it would have to be done again with the next row.
+        Few enough are some less than there may be, or it would have to be done again with the next row. Of held
+        matches, which are all worth the same, the share goes by chance that has to go of all.
         """
         self._limit = max(self._limit, self._now - self._within)
         self._collect()
@@ -185,10 +187,12 @@ class Patterns:
         if before <= most:
             return
         enough = math.ceil(_ENOUGH * most)
-        if self.relieve is not None:
+        if self.relieve is not None and before > self._runs.held:
             self.relieve(self)
+        self._shed_held(1.0 - enough / before, place)
         while self._runs.count > enough:
             self.shed(0.5, salt=place)
+            self._shed_held(0.5, place)
             place += 1
         self.work.crowded_out += before - self._runs.count
 
@@ -234,7 +238,16 @@ class Patterns:
     @property
     def size(self) -> Size:
         """How much is kept."""
-        return Size(self._runs.count, int(self._runs.chains.top[0]), len(self._waiting), self._runs.bytes)
+        runs, lost = self._runs, self._timeouts
+        return Size(
+            runs=runs.count,
+            nodes=int(runs.chains.top[0]),
+            waiting_rows=len(self._waiting),
+            bytes=runs.bytes + (0 if lost is None else lost.bytes),
+            held_matches=runs.held,
+            forbidding_rows=runs.forbidding,
+            recorded_runs=0 if lost is None else lost.count,
+        )
 
     def oldest_row(self) -> int:
         """Return the first row that may still be in a match; payloads before it may be let go."""
@@ -249,9 +262,9 @@ class Patterns:
         """The features of runs of a state, in the order in which trees count them."""
         return tuple(words(ref) for ref in self.plan.features(state))
 
-    def classify(self, trees: Sequence[FlatTree | None]) -> None:
-        """Take a decision tree for each state; new runs get their class from it."""
-        self._tracked.classify(trees)
+    def classify(self, trees: Sequence[FlatTree | None], events: FlatTree | None = None) -> None:
+        """Take a decision tree for each state, and one over the last state's features for rows that complete."""
+        self._tracked.classify(trees, events)
 
     def alive(self) -> Ints:
         """Return how many runs there are by [state, class, slice], at the time of the last row."""
@@ -263,6 +276,10 @@ class Patterns:
         ``omega`` is the cost of looking at a run, by state, 1 if it is not given; see ``tracking``.
         """
         return self._tracked.counted(reset, omega)
+
+    def paired(self) -> tuple[Ints, Ints]:
+        """Return matches by [class of the run, class of the row] and runs offered, since the last call."""
+        return self._tracked.paired()
 
     def attributes(self, table: pa.Table) -> dict[str, Floats]:
         """Return the columns of a table that the query names as features have them: texts as codes."""
@@ -277,7 +294,19 @@ class Patterns:
         tracking = self._tracked
         salts = np.array([mix(salt), tracking.salt[1]])
         limits = tracking.thresholds_of(share)
-        return self._runs.shed(self._now, limits, salts, threshold(spare))
+        if self._timeouts is None:
+            return self._runs.shed(self._now, limits, salts, threshold(spare))
+        self._take_records()
+        before = self._runs.serials()
+        gone = self._runs.shed(self._now, limits, salts, threshold(spare))
+        alive = self._runs.serials()
+        self._timeouts.forget(np.setdiff1d(before, alive), alive)
+        return gone
+
+    def _shed_held(self, share: float, salt: int) -> None:
+        tracking = self._tracked
+        salts = np.array([mix(salt), tracking.salt[1]])
+        self._runs.shed_held(self._now, tracking.thresholds_of(share)[0], salts)
 
     def refuse(self, share: Any, salt: int = 0, spare: float = 0.0) -> None:
         """Do not make the given share, by [state, class, slice at making], of new runs from now on."""
@@ -295,7 +324,7 @@ class Patterns:
 
     def recorded(self) -> tuple[dict[str, Ints], Floats]:
         """Return the record by name and the features of each entry, and start afresh; see ``tracking``."""
-        return self._tracked.recorded(going_on=self._timeouts is not None)
+        return self._tracked.recorded(self._timeouts is not None, self.plan.elements[-1].repeated)
 
     @property
     def _tracked(self) -> Tracking:

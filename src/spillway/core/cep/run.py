@@ -36,12 +36,38 @@ def run(
     >>> all(match in everything.to_pylist() for match in some.to_pylist())
     True
     """
-    if not isinstance(table, pa.Table):
-        raise invalid("table", table.__class__.__name__, "a pyarrow Table")
     how = shed_of(shedding)
+    _require_table(table)
     rows = table.num_rows + (0 if how is None or how.history is None else how.history.num_rows)
     config = PatternConfig(query, table.schema, time=time, type=type, compile=rows > _SHORT)
     if how is not None:
         return shed_matches(config, table, how)
     patterns = config.build()
     return pa.concat_tables([patterns.process(table), patterns.flush()])
+
+
+def run_with_timeouts(
+    query: str | Query, table: pa.Table, *, time: str, type: str
+) -> tuple[pa.Table, pa.Table]:
+    """Return the matches as :func:`run` does, and the partial matches that timed out.
+
+    These are the runs whose window passed, or that the end of the table cut off, and from which neither a match nor
+    a longer run was made. Variables that they had not come to are null. A match that a negated element at the end
+    forbids is in neither table.
+
+    >>> rides = pa.table({"ts": [0, 1, 2, 9], "type": ["A", "B", "A", "C"]})
+    >>> matches, timed_out = run_with_timeouts("PATTERN SEQ(A a, B b, C c) WITHIN 5 s", rides, time="ts", type="type")
+    >>> matches.num_rows, timed_out.to_pylist()
+    (0, [{'a': 0, 'b': 1, 'c': None}, {'a': 2, 'b': None, 'c': None}])
+    """
+    _require_table(table)
+    compiled = table.num_rows > _SHORT
+    config = PatternConfig(query, table.schema, time=time, type=type, compile=compiled, timeouts=True)
+    patterns = config.build()
+    matches = pa.concat_tables([patterns.process(table), patterns.flush()])
+    return matches, patterns.timed_out()
+
+
+def _require_table(table: pa.Table) -> None:
+    if not isinstance(table, pa.Table):
+        raise invalid("table", table.__class__.__name__, "a pyarrow Table")

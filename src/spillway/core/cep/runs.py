@@ -61,8 +61,27 @@ class Runs:
 
     @property
     def count(self) -> int:
-        """How many runs there are; one that waits for two kinds of rows is counted twice."""
-        return sum(int(s.meta[store.LIVE]) for s in self.stores[: self.layout.first_ban])
+        """How many runs and held matches there are; a run that waits for two kinds of rows is counted twice."""
+        return self._live(*range(self.layout.first_ban)) + self.held
+
+    @property
+    def held(self) -> int:
+        """How many matches wait for their window to pass."""
+        return self._live(self.layout.held) if self.layout.plan.held else 0
+
+    @property
+    def forbidding(self) -> int:
+        """How many rows may forbid matches."""
+        first = self.layout.first_ban
+        return self._live(*range(first, first + len(self.layout.plan.bans)))
+
+    def _live(self, *numbers: int) -> int:
+        return sum(int(self.stores[n].meta[store.LIVE]) for n in numbers)
+
+    def serials(self) -> Ints:
+        """Return the serial numbers of all runs."""
+        stores = self.stores[: self.layout.first_ban]
+        return np.unique(np.concatenate([np.empty(0, np.int64), *(s.ints[1, store.live(s)] for s in stores)]))
 
     @property
     def bytes(self) -> int:
@@ -96,14 +115,20 @@ class Runs:
         for state, numbers in enumerate(map(self._stores_of, range(len(limits)))):
             if (limits[state] == NULL).all() or not numbers:
                 continue
-            dropped = []
-            for number in numbers:
-                s = self.stores[number]
-                serials = np.empty(int(s.meta[store.LIVE]), np.int64)
-                where = (s.ints, s.floats, s.buckets, s.meta, now, self._within)
-                dropped.append(serials[: drop(*where, limits[state], salts, spare, serials)])
+            dropped = [self._drop(number, now, limits[state], salts, spare) for number in numbers]
             gone[state] = distinct(dropped)
         return gone
+
+    def shed_held(self, now: int, limits: Ints, salts: Ints) -> None:
+        """Drop held matches whose hash is within the limit of their [class, slice]."""
+        if self.layout.plan.held:
+            self._drop(self.layout.held, now, limits, salts, NULL)
+
+    def _drop(self, number: int, now: int, limits: Ints, salts: Ints, spare: int) -> Ints:
+        s = self.stores[number]
+        serials = np.empty(int(s.meta[store.LIVE]), np.int64)
+        where = (s.ints, s.floats, s.buckets, s.meta, now, self._within)
+        return serials[: drop(*where, limits, salts, spare, serials)]
 
     def _stores_of(self, state: int) -> list[int]:
         return [n for n, index in enumerate(self.layout.plan.indexes) if index.state == state]

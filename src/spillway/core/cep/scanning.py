@@ -107,7 +107,8 @@ class Scan(Making):
             self.line("i += 1")
 
     def release(self) -> None:
-        """Write how a held match comes out."""
+        """Write how a held match comes out. It counts when it is sure; a record of one that is not is taken back."""
+        store, tracked = self.store, self.plan.tracked
         self._released = True
         self.line("ok = True")
         for n, ban in enumerate(self.plan.bans):
@@ -117,6 +118,21 @@ class Scan(Making):
         with self.block():
             self.room_for_match("break")
             self.match()
+            if tracked:
+                self.line(f"counts[COMPLETED, i{store}[3, p], i{store}[4, p]] += 1")
+            if tracked and self.plan.last > 0 and not self.plan.elements[-1].repeated:
+                self.line(f"pairs[i{store}[2, p], i{store}[5, p]] += 1")
+        if tracked:
+            self.line("elif len(record):")
+            with self.block():
+                self.line("if rw >= record.shape[1]:")
+                with self.block():
+                    self.line("fail = RECORDS")
+                    self.line("break")
+                entry = (f"i{store}[1, p]", "TAKEN_BACK", "-1", "first_seq", f"i{store}[0, p]", "now", "0")
+                for n, text in enumerate(entry):
+                    self.line(f"record[{n}, rw] = {text}")
+                self.line("rw += 1")
 
     def _tests(self, step: Step, consumes: bool) -> str:
         tests = []

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from spillway.core.blob import BlobFormat
 
-_FORMAT = BlobFormat(b"SPCEPS", version=1, owner="a pattern")
+_FORMAT = BlobFormat(b"SPCEPS", version=2, owner="a pattern")
 to_bytes, from_bytes = _FORMAT.write, _FORMAT.read

@@ -1,7 +1,11 @@
 """Runs that came to nothing: those whose window has passed and from which no further run and no match was made.
 
 They are found in the record of runs, which is kept for a window. Under the policy ``any`` a run goes on both with and
-without a row; of all that a run has become, the ends that are no match come out here, each with the rows it had.
+without a row; of all that a run has become, the ends that are no match come out here, each with the rows it had, in
+the order of their first rows. They are kept until they are asked for, also across a snapshot.
+
+A run that was shed is none of them, for nobody knows what it would have come to. It leaves the record, unless others
+were made from it that are still there. So the record is as large as the state, whatever was made in the window.
 """
 
 from __future__ import annotations
@@ -16,22 +20,44 @@ import pyarrow as pa
 from spillway.core.cep.syntax import Element
 
 Ints = npt.NDArray[np.int64]
-_SERIAL, _STATE, _PARENT, _ROW, _FIRST, _, _COMPLETE = range(7)
+_SERIAL, _STATE, _PARENT, _ROW, _FIRST, _, _WENT_ON = range(7)  # a complete match has gone on, too
 
 
 class Timeouts:
-    """The record of the last window."""
+    """The record of the last window, and what has timed out since it was asked for."""
 
     def __init__(self, elements: list[Element]) -> None:
         self._elements = elements
+        self._last_goes_on = elements[-1].repeated
         fields = [pa.field(e.variable, pa.list_(pa.int64()) if e.repeated else pa.int64()) for e in elements]
         self.schema = pa.schema(fields)
         self._record: Ints = np.empty((7, 0), np.int64)
-        self._found: list[pa.Table] = []
+        self._ended: Ints = np.empty((7, 0), np.int64)
+
+    @property
+    def count(self) -> int:
+        """How many runs are recorded."""
+        return int(self._record.shape[1] + self._ended.shape[1])
+
+    @property
+    def bytes(self) -> int:
+        """The memory that the record takes."""
+        return self._record.nbytes + self._ended.nbytes
 
     def add(self, record: Ints) -> None:
         """Take more of the record; rows are numbers."""
-        self._record = np.concatenate([self._record, record], axis=1)
+        new = record[:, record[_STATE] >= 0]
+        known = np.concatenate([self._record, new], axis=1)
+        parents = new[_PARENT]
+        known[_WENT_ON, np.searchsorted(known[_SERIAL], parents[parents >= 0])] = 1
+        matches = np.flatnonzero(new[_WENT_ON]) + self._record.shape[1]
+        self._record = known if self._last_goes_on else np.delete(known, matches, axis=1)
+
+    def forget(self, gone: Ints, alive: Ints) -> None:
+        """Let go of runs that were shed, by their serial numbers; ``alive`` are those that are left."""
+        record = self._record
+        record[_WENT_ON, np.isin(record[_SERIAL], gone)] = 1
+        self._record = _with_parents(record, np.isin(record[_SERIAL], alive) | (record[_WENT_ON] == 0))
 
     def expire(self, limit: int) -> None:
         """Take out the runs whose first row is not later than ``limit``."""
@@ -39,14 +65,16 @@ class Timeouts:
         if not gone.any():
             return
         old, self._record = self._record[:, gone], self._record[:, ~gone]
-        ends = ~np.isin(old[_SERIAL], old[_PARENT]) & (old[_COMPLETE] == 0)
-        if ends.any():
-            self._found.append(self._table(old, np.flatnonzero(ends)))
+        self._ended = np.concatenate([self._ended, _with_parents(old, old[_WENT_ON] == 0)], axis=1)
 
     def table(self) -> pa.Table:
         """Return what was taken out since the last call; elements that a run had not come to are null."""
-        found, self._found = self._found, []
-        return pa.concat_tables([self.schema.empty_table(), *found])
+        record = self._ended[:, np.argsort(self._ended[_SERIAL])]
+        self._ended = self._ended[:, :0]
+        ends = np.flatnonzero(record[_WENT_ON] == 0)
+        if not len(ends):
+            return self.schema.empty_table()
+        return self._table(record, ends[np.argsort(record[_FIRST, ends], kind="stable")])
 
     def _table(self, record: Ints, ends: Ints) -> pa.Table:
         runs, states, rows = _chains(record, ends)
@@ -67,11 +95,22 @@ class Timeouts:
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as arrays."""
-        return {"record": self._record}
+        return {"record": self._record, "ended": self._ended}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a snapshot."""
-        self._record = state["record"]
+        self._record, self._ended = state["record"].copy(), state["ended"]
+
+
+def _with_parents(record: Ints, wanted: npt.NDArray[np.bool_]) -> Ints:
+    """Return some entries and all that lead to them."""
+    at = np.flatnonzero(wanted)
+    while len(at):
+        parents = record[_PARENT, at]
+        at = np.unique(np.searchsorted(record[_SERIAL], parents[parents >= 0]))
+        at = at[~wanted[at]]
+        wanted[at] = True
+    return record[:, wanted]
 
 
 def _chains(record: Ints, ends: Ints) -> tuple[Ints, Ints, Ints]:

@@ -18,11 +18,17 @@ tested      the same, counted for the run and those that it was made from
 
 There is room for 4,096 paths; what comes up later is not counted.
 
+**Pairs.** Which runs a row completes depends on both. Where the last element does not repeat, its rows may have
+classes of their own, by a tree over the features of the last state that are the row's, and matches are also counted
+by the class of the run and that of the row (``paired``), as are runs by the class that they have or would have had,
+made or refused (``offered``).
+
 **Refusal.** A run that a step would make is not made if hash(salt, serial) < share[state, class, slice] and it is
 not spared: hash(fixed salt, serial) >= spare. Runs that live are dropped by the same rule (``Patterns.shed``).
 
 **Record.** One entry for each run and match: serial, state, parent's serial, row, first time, time, and whether it is
-complete; and the run's features.
+complete; and the run's features. A match that is held and then forbidden is taken back by another entry of its serial
+number, in the state -1: it was none.
 """
 
 from __future__ import annotations
@@ -42,6 +48,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 COMPLETED, TESTED = 0, 1
+TAKEN_BACK = -1
 RECORD = ("serial", "state", "parent", "row", "first_us", "at_us", "complete")
 _PATHS = 4096
 _SPARED = mix(0x5350415245)
@@ -58,6 +65,8 @@ _KEPT = (
     "paths",
     "counts",
     "refused",
+    "offered",
+    "pairs",
 )
 
 
@@ -137,7 +146,7 @@ class Tracking:
         self.states, self.classes, self.slices = len(features), classes, slices
         self.features = self.lefts = self.rights = np.empty(0, np.int64)
         self.thresholds = np.empty(0)
-        self.roots = np.full(self.states, -1, np.int64)
+        self.roots = np.full(self.states + 1, -1, np.int64)
         self.limits = np.full((self.states, classes, slices), -(2**63), np.int64)
         self.spare = np.full(1, -(2**63), np.int64)
         self.salt = np.array([0, _SPARED], np.int64)
@@ -146,6 +155,8 @@ class Tracking:
         self.slots = np.zeros(4 * _PATHS, np.int32)
         self.counts = np.zeros((2, _PATHS, slices), np.int64)
         self.refused = np.zeros(self.states, np.int64)
+        self.offered = np.zeros((self.states, classes, slices), np.int64)
+        self.pairs = np.zeros((classes, 1), np.int64)
         width = max(map(len, features), default=0)
         self._x = np.zeros(width)
         self._off = (np.empty((0, 0), np.int64), np.empty((0, 0)))
@@ -158,26 +169,26 @@ class Tracking:
         return (
             *(self.features, self.thresholds, self.lefts, self.rights, self.roots),
             *(self.limits, self.spare, self.salt, self.slots, self.paths, self.counts, self.refused),
+            *(self.offered, self.pairs),
             *(self.record, self.record_x, self._x),
         )
 
-    def classify(self, trees: Sequence[FlatTree | None]) -> None:
-        """Take a tree for each state; without one all runs of a state are of class 0."""
+    def classify(self, trees: Sequence[FlatTree | None], events: FlatTree | None = None) -> None:
+        """Take a tree for each state, and one for rows that complete; without one all are of class 0."""
         if len(trees) != self.states:
             raise invalid(
                 "trees", f"{len(trees)} trees", f"one for each of the {self.states} states, or None"
             )
-        roots, parts = np.full(self.states, -1, np.int64), []
+        roots, parts = np.full(self.states + 1, -1, np.int64), []
         at = 0
-        for state, tree in enumerate(trees):
+        for state, tree in enumerate([*trees, events]):
             if tree is None:
                 continue
             leaf = tree.feature < 0
-            width = len(self.feature_names[state])
-            if (tree.left[leaf] >= self.classes).any() or (tree.feature[~leaf] >= width).any():
-                raise invalid(
-                    "trees", f"tree {state}", f"classes below {self.classes}, features below {width}"
-                )
+            width = len(self.feature_names[min(state, self.states - 1)])
+            classes = self.classes if state < self.states else 2**31
+            if (tree.left[leaf] >= classes).any() or (tree.feature[~leaf] >= width).any():
+                raise invalid("trees", f"tree {state}", f"classes below {classes}, features below {width}")
             roots[state] = at
             left, right = np.where(leaf, tree.left, tree.left + at), np.where(leaf, -1, tree.right + at)
             parts.append((tree.feature, tree.threshold, left, right))
@@ -187,6 +198,9 @@ class Tracking:
         joined = [np.concatenate([none, *column]) for column in zip(*parts, strict=True)] or [none] * 4
         self.features, self.thresholds = joined[0].astype(whole), joined[1].astype(np.float64)
         self.lefts, self.rights = joined[2].astype(whole), joined[3].astype(whole)
+        kinds = 1 if events is None else int(events.left[events.feature < 0].max()) + 1
+        if kinds != self.pairs.shape[1]:
+            self.pairs = np.zeros((self.classes, kinds), np.int64)
 
     def refuse(self, share: Any, salt: int = 0, spare: float = 0.0) -> None:
         """Refuse from now on the given share of new runs, by [state, class, slice at making]."""
@@ -223,6 +237,12 @@ class Tracking:
             self.counts[:] = 0
         return Counted(completed, own, tested)
 
+    def paired(self) -> tuple[Ints, Ints]:
+        """Return ``pairs`` by [class of the run, class of the row] and ``offered``, since the last call."""
+        found = self.pairs.copy(), self.offered.copy()
+        self.pairs[:], self.offered[:] = 0, 0
+        return found
+
     @property
     def recording(self) -> bool:
         """Whether runs are recorded."""
@@ -242,14 +262,22 @@ class Tracking:
             self._recorded.append((new, self.record_x[:, :written].copy()))
         return new
 
-    def recorded(self, going_on: bool) -> tuple[dict[str, Ints], Floats]:
-        """Return the record by name, and the features of each entry, those of its state first."""
+    def recorded(self, going_on: bool, last_repeats: bool) -> tuple[dict[str, Ints], Floats]:
+        """Return the record by name, and the features of each entry, those of its state first.
+
+        Of a match that was taken back nothing is left, unless the last element repeats and it is a run as well.
+        """
         parts = [*self._recorded, (np.empty((len(RECORD), 0), np.int64), np.empty((len(self._x), 0)))]
         whole, features = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
         self._recorded, self._kept = [], False
         if not going_on:
             self.record, self.record_x = self._off
-        return dict(zip(RECORD, whole, strict=True)), features.T
+        serial, state, complete = (RECORD.index(name) for name in ("serial", "state", "complete"))
+        back = whole[state] == TAKEN_BACK
+        none = np.isin(whole[serial], whole[serial, back])
+        whole[complete, none] = 0
+        kept = ~(back if last_repeats else none)
+        return dict(zip(RECORD, whole[:, kept], strict=True)), features[:, kept].T
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as arrays."""

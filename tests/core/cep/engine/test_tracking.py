@@ -113,9 +113,43 @@ def test_what_came_to_nothing() -> None:
     table = typed("AABBD........")
     finder = patterns("PATTERN SEQ(A a, B+ b[], C c) WITHIN 4 s", table, timeouts=True)
     finder.process(table)
-    expected = [{"a": a, "b": b, "c": None} for b in ([2, 3], [3]) for a in (0, 1)]
-    assert finder.timed_out().to_pylist() == expected
-    assert finder.timed_out().num_rows == 0
+    expected = [{"a": a, "b": b, "c": None} for a in (0, 1) for b in ([2, 3], [3])]
+    again = finder.config.build(finder.snapshot())
+    for each in (finder, again):
+        assert each.timed_out().to_pylist() == expected
+        assert each.timed_out().num_rows == 0
+
+
+def test_what_was_shed_has_not_timed_out_and_leaves_the_record() -> None:
+    table = typed("A" * 60)
+    query = "PATTERN SEQ(A{1,3} a[], B b) WITHIN 50 s"
+    finder = patterns(query, table, tracked=True, timeouts=True, most_runs=100)
+    finder.process(table.slice(0, 49))
+    assert finder.work.crowded_out > 900
+    assert finder.size.recorded_runs <= 200, "no more than are there, and those that they were made from"
+    alive = finder.alive().sum()
+    finder.process(table.slice(49, 0), until_us=10**12)
+    assert finder.timed_out().num_rows <= alive
+    assert finder.size.recorded_runs == 0
+
+
+def test_a_match_that_waits_counts_for_the_row_that_completed_it_once_it_is_sure() -> None:
+    types = "ABABXCXXABBXXXXXXX"
+    table = typed(types, w=[1] * len(types))
+    query = "PATTERN SEQ(A a, B b, NEG C c) WHERE a.w = b.w AND c.w = a.w WITHIN 5 s"
+    finder = patterns(query, table, tracked=True, slices=5)
+    finder.record()
+    found = finder.process(table)
+    assert found.to_pylist() == [{"a": 0, "b": 1}, {"a": 0, "b": 3}, {"a": 8, "b": 9}, {"a": 8, "b": 10}]
+    assert finder.work.matches == 4
+    by_row = dict(enumerate(finder.work.matches_per_row.tolist()))
+    assert {row: n for row, n in by_row.items() if n} == {1: 1, 3: 2, 9: 1, 10: 1}, "one more was forbidden"
+    completed = finder.counted().completed
+    assert completed[0, 0].tolist() == [0, 2, 1, 1, 0], "by the age at which they were completed"
+    assert finder.paired()[0].tolist() == [[4]]
+    record, _ = finder.recorded()
+    assert record["row"][record["complete"] > 0].tolist() == [1, 3, 9, 10]
+    assert set(record["state"].tolist()) == {0, 1}
 
 
 def test_there_are_never_many_more_runs_than_allowed() -> None:
@@ -137,6 +171,23 @@ def test_there_are_never_many_more_runs_than_allowed() -> None:
     assert asked.size.runs < 200
     with pytest.raises(SpillwayError, match="tracked = False"):
         patterns(query, table, most_runs=10)
+
+
+@pytest.mark.parametrize("query", ["SEQ(A+ a[], NEG B b)", "SEQ(A a, NEG B b)", "SEQ(A a, A b, NEG B c)"])
+def test_matches_that_wait_are_bounded_as_well(query: str) -> None:
+    """With a negated element at the end they are held for a window, and there may be more of them than runs."""
+    table = typed("A" * 120 + "BBB")
+    finder = patterns(f"PATTERN {query} WITHIN 200 s", table, tracked=True, most_runs=50)
+    finder.relieve = lambda finder: finder.shed(finder.alive() * 0.0 + 0.1)
+    sizes = []
+    for low in range(0, 123, 3):
+        finder.process(table.slice(low, 3))
+        sizes.append(finder.size)
+    assert max(size.runs for size in sizes) <= 50
+    assert sizes[-1].held_matches > 10
+    assert sizes[-1].forbidding_rows == 3
+    assert max(size.bytes for size in sizes) < 100_000
+    assert finder.flush().num_rows == 0
 
 
 def test_runs_that_have_expired_are_not_too_many() -> None:
