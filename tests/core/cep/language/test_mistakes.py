@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import re
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spillway.core.cep.language import QueryError, check, parse
+from spillway.core.cep.language.listings import LISTINGS
 from spillway.errors import SpillwayError
 
 KINDS = {
@@ -239,6 +243,39 @@ def test_of_a_long_line_the_part_is_shown_that_matters() -> None:
     assert shown[caret.index("^") :].startswith("a.idd = 1")
     start = refused(f"PATTERN SEQ(A a) WHERE §a.idd = 1 AND {sums} = 2 WITHIN 1 s")
     assert str(start).splitlines()[1].startswith("  PATTERN")
+
+
+SLIPS = (
+    *"()[]{}<>=!+-*/%^.,;'\"`|&#?²µ∈≥−“\n\0 1x",
+    "AND",
+    "NOT",
+    "IN",
+    "WITHIN",
+    "--",
+    "sum(",
+    "b[i]",
+    "1e999",
+)
+
+
+@given(
+    st.sampled_from(list(LISTINGS.values())),
+    st.lists(
+        st.tuples(st.integers(0, 200), st.booleans(), st.sampled_from(("", *SLIPS))), min_size=1, max_size=3
+    ),
+)
+def test_whatever_is_wrong_is_told_at_a_place(text: str, slips: list[tuple[int, bool, str]]) -> None:
+    """Words are lost, replaced and put in between."""
+    words = re.findall(r"\w+|\s+|.", text)
+    for at, instead, slip in slips:
+        words[at % len(words)] = slip if instead else words[at % len(words)] + slip
+    query = "".join(words)
+    try:
+        parse(query)
+    except QueryError as error:
+        lines = query.split("\n")
+        assert 1 <= error.line <= len(lines)
+        assert 1 <= error.column <= len(lines[error.line - 1]) + 1
 
 
 def test_errors_travel() -> None:
