@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from spillway.core.cep.language import QueryError, check, parse
 from spillway.core.cep.language.listings import LISTINGS
+from spillway.core.cep.syntax import Place
 from spillway.errors import SpillwayError
 
 KINDS = {
@@ -270,12 +271,14 @@ def test_whatever_is_wrong_is_told_at_a_place(text: str, slips: list[tuple[int, 
     for at, instead, slip in slips:
         words[at % len(words)] = slip if instead else words[at % len(words)] + slip
     query = "".join(words)
+    place = Place(1, 1)
     try:
         parse(query)
     except QueryError as error:
-        lines = query.split("\n")
-        assert 1 <= error.line <= len(lines)
-        assert 1 <= error.column <= len(lines[error.line - 1]) + 1
+        place = error.place
+    lines = query.split("\n")
+    assert 1 <= place.line <= len(lines)
+    assert 1 <= place.column <= len(lines[place.line - 1]) + 1
 
 
 def test_errors_travel() -> None:
