@@ -37,6 +37,7 @@ from spillway.core.cep.shedding.cost_model import Resource
 from spillway.core.cep.shedding.watch import Over
 
 HISTORY_SEED = 7
+UNIT_S = 1e-6
 SHORT = {
     "hybrid": "Hybrid",
     "state": "HyS",
@@ -58,7 +59,10 @@ def q1(window_ms: float) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A query over a stream of one event per microsecond, with windows of ``window`` events."""
+    """A query over a stream of one event per microsecond, with windows of ``window`` events.
+
+    ``dear`` are types of events whose units of work take longer, and how many times as long.
+    """
 
     query: str = Q1
     window: int = 8000
@@ -69,6 +73,7 @@ class Case:
     slices: int = 4
     clusters: int | None = 10
     resource: Resource = "none"
+    dear: tuple[tuple[str, float], ...] = ()
 
     @classmethod
     def of_q1(cls, window_ms: float, windows: int, **options: Any) -> Case:
@@ -89,6 +94,8 @@ class Prepared:
     learned: Learned
     since: int
     resource: Resource = "none"
+    dear: tuple[tuple[str, float], ...] = ()
+    smooth: int = 1000
     check_events: int = 100
 
     @cached_property
@@ -103,8 +110,18 @@ class Prepared:
 
     def run(self, strategy: Any, over: Over = "all", **options: Any) -> Outcome:
         """Process the events under a strategy."""
-        given = {"check_events": self.check_events, "resource": self.resource} | options
+        given = {
+            "check_events": self.check_events,
+            "resource": self.resource,
+            "unit_s": self._units,
+        } | options
         return simulate(self.config, self.table, self.learned, strategy, over=over, **given)
+
+    @cached_property
+    def _units(self) -> list[float]:
+        """Seconds per unit of work, by type of the query, and for other types."""
+        types, dear = self.config.build().plan.types, dict(self.dear)
+        return [UNIT_S * dear.get(kind, 1.0) for kind in (*types, "")]
 
     def unshed_s(self, over: Over = "all", percentile: float | None = None) -> float:
         """Return the latency without shedding: the mean, or a percentile."""
@@ -125,14 +142,16 @@ class Prepared:
         """Return what comes out under a strategy, with a bound as a share of the latency without shedding."""
         unshed_s = self.unshed_s(over, percentile)
         bound_s = bound * unshed_s
-        watch = WatchConfig(trigger=TriggerConfig(bound_s=bound_s), over=over, percentile=percentile)
+        watch = WatchConfig(
+            trigger=TriggerConfig(bound_s=bound_s), over=over, smooth=self.smooth, percentile=percentile
+        )
         strategy: Any = (
             HybridConfig(watch=watch, **hybrid).build(self.learned.model(), self.learned.events())
             if hybrid
             else strategy_of(name, watch, self.learned, unshed_s=unshed_s)
         )
         found = self.run(strategy, over, salt=salt)
-        return self.shown(found, found.held(bound_s, percentile=percentile, since=self.since))
+        return self.shown(found, found.held(bound_s, self.smooth, percentile, self.since))
 
     def shown(self, found: Outcome, held: float = 1.0) -> Shown:
         """Return what is shown of an outcome."""
@@ -174,6 +193,7 @@ def _prepared(case: Case, seed: int) -> Prepared:
         ),
         since=2 * case.window,
         resource=case.resource,
+        dear=case.dear,
     )
 
 
@@ -186,8 +206,3 @@ def _learned(case: Case) -> Learned:
 
 def _config(case: Case, schema: pa.Schema) -> PatternConfig:
     return PatternConfig(case.query, schema, time="ts", type="type", index="attributes", slices=case.slices)
-
-
-def mean_over(case: Case, seeds: Sequence[int], name: str, bound: float, **options: Any) -> Shown:
-    """Return the mean over seeds of what comes out under a strategy."""
-    return Shown.mean([case.prepare(seed).shed(name, bound, **options) for seed in seeds])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 from spillway.bench.cep.case import BASELINES, COMPARED, SHORT, Prepared, Shown
 from spillway.bench.cep.tasks import Task
+from spillway.bench.join.drawing import Curve
 from spillway.core.cep.shedding.watch import Over
 
 LEAST = 1e-3
@@ -87,6 +88,56 @@ class Grid:
         }
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """Several strategies under one bound in several cases, each with the number that it is drawn at."""
+
+    cases: tuple[tuple[float, Preparing], ...]
+    bound: float
+    seeds: tuple[int, ...] = (11,)
+    names: tuple[str, ...] = COMPARED
+    over: Over = "all"
+    percentile: float | None = None
+
+    def tasks(self) -> list[Task]:
+        """Return all points."""
+        return [task for _, case in self.cases for task in self._grid(case).tasks()]
+
+    def _grid(self, case: Preparing) -> Grid:
+        return Grid(
+            case=case,
+            bounds=(self.bound,),
+            seeds=self.seeds,
+            names=self.names,
+            over=self.over,
+            percentile=self.percentile,
+        )
+
+    def by(self, found: Mapping[Task, Any]) -> By:
+        """Return the means by strategy and number."""
+        at = {x: self._grid(case).by(found) for x, case in self.cases}
+        return {name: {x: by[name][self.bound] for x, by in at.items()} for name in self.names}
+
+
+def curves(by: By, what: str) -> dict[str, Curve]:
+    """Return one of the values shown as a curve per strategy, to be drawn."""
+    return {
+        SHORT[name]: (list(of), [float(getattr(shown, what)) for shown in of.values()])
+        for name, of in by.items()
+    }
+
+
+def numbers(by: By) -> dict[str, Any]:
+    """Return everything shown, by strategy, as plain lists."""
+    return {
+        name: {
+            "x": list(of),
+            **{field.name: [getattr(shown, field.name) for shown in of.values()] for field in fields(Shown)},
+        }
+        for name, of in by.items()
+    }
+
+
 def ratios(by: By, bound: float) -> dict[str, float]:
     """Return how many times the recall of each baseline the hybrid has."""
     return {name: over_floor(by["hybrid"][bound], by[name][bound]) for name in BASELINES if name in by}
@@ -116,6 +167,15 @@ def metrics_of(by: By, prefix: str = "") -> dict[str, float]:
         found[f"{prefix}recall.hybrid_over_{SHORT[name].lower()}.bound{100 * tight:.0f}"] = ratio
     held = [shown.held for shown in by["hybrid"].values()]
     return found | {f"{prefix}bound_held": sum(held) / len(held)}
+
+
+def percents(bounds: Iterable[float]) -> str:
+    """Return bounds as percentages.
+
+    >>> percents((0.1, 0.5))
+    '10, 50 %'
+    """
+    return ", ".join(f"{100 * bound:.0f}" for bound in bounds) + " %"
 
 
 def told(values: Sequence[float], places: int = 2) -> str:

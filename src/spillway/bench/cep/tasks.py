@@ -13,7 +13,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -109,8 +109,3 @@ class _Worker:
         self._process.stdin.close()  # type: ignore[union-attr]
         self._process.stdout.close()  # type: ignore[union-attr]
         self._process.wait()
-
-
-def by_name(found: Mapping[Task, Any], tasks: Mapping[str, Task]) -> dict[str, Any]:
-    """Return what came out of some tasks, by their names."""
-    return {name: found[task] for name, task in tasks.items()}
