@@ -264,11 +264,11 @@ def test_the_recorded_trips_and_tasks_are_as_many_as_they_are():
 def test_speeds_are_measured_and_put_beside_others():
     found = speed.measured(1, windows=(1,), events=2000)
     assert {each.index for each in found} == {"all", "attributes"}
-    assert found[0].matches == found[1].matches > 0
-    figure = speed.figure_of(found)
+    assert found[0].matches == found[1].matches == speed.joined(DS1().table(2000, speed.SEED), 1000) > 0
+    figure = speed.figure_of(found, speed.joined_per_s())
     assert not figure.numbers["checks"]["matches_as_counted_elsewhere"], "fewer events than others were given"
     slow = [replace(each, events_per_s=1.0) for each in SPEEDS]
-    assert not speed.figure_of(slow).holds
+    assert not speed.figure_of(slow, 1.0).holds
 
 
 SPEEDS = [

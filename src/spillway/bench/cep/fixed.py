@@ -113,7 +113,8 @@ def in_proportion(worth: Floats, amount: Floats, kept: float) -> Floats:
             high = middle
         else:
             low = middle
-    return np.minimum(1.0, high * worth)
+    stays: Floats = np.minimum(1.0, high * worth)
+    return stays
 
 
 def filled(worth: Floats, amount: Floats, ratio: float) -> Floats:

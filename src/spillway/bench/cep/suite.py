@@ -88,7 +88,7 @@ FULL = Plan(
         names=_NAMES,
     ),
     ratios=Ratios(case=Case.of_q1(2, windows=10)),
-    query=QueryProperties(),
+    query=QueryProperties(windows=5),
     model=ModelProperties(),
     drift=Drift(),
     negation=Negation(),
@@ -130,7 +130,7 @@ def run(request: Request) -> Results:
     tasks = list(dict.fromkeys(plan.tasks()))
     total = len(tasks) + 4
     request.tell("speed of one core", 0, total)
-    speeds = speed.measured(plan.turns)
+    speeds, joined_rate = speed.measured(plan.turns), speed.joined_per_s()
     request.tell("virtual and real time", 1, total)
     clocked = clock.measured(plan.clock_ms, plan.clock_windows)
     request.tell("shedding", 2, total)
@@ -145,7 +145,7 @@ def run(request: Request) -> Results:
         | {"clock.correlation": agrees.correlation, "clock.speed_up": agrees.speed_up}
     )
     figures: dict[str, Figure] = {
-        "speed": speed.figure_of(speeds),
+        "speed": speed.figure_of(speeds, joined_rate),
         "4": figure_4(plan.bounds, found, out),
         "5": figure_5(plan.bounds, found, out),
         "6": figure_6(plan.ratios, found, out),
