@@ -19,8 +19,9 @@ from spillway.spark.join_grid import Grid
 from spillway.spark.join_pack import ORDER, PART
 from spillway.spark.match_learning import CLASSES
 from spillway.spark.match_shard import MatchLogic
+from spillway.spark.match_sharing import Sharing
 from spillway.spark.match_shedding import SheddingSpec
-from tests.core.spark_parts.match_shards import MatchShards
+from tests.core.spark_parts.match_shards import MatchShards, Numbered
 from tests.spark.match_rows import interpreted
 from tests.spark.orders import orders, play, told
 
@@ -48,9 +49,11 @@ def check(
     moment: Callable[[Any], Any],
 ) -> None:
     """The matches of each batch are those that the shards find with the budgets that were told."""
-    shards = rebuilt(folder)
+    sharing = Numbered(str(folder / "checkpoint" / "spillway"), 0)
+    shards = rebuilt(folder, sharing)
     dropped = 0.0
     for batch in range(batches):
+        sharing.batches.append(batch)
         rows = placed(orders(1_000 * batch, 1_000), moment, len(shards.grid.keys))
         found = shards.feed(rows, budget=told(folder / "checkpoint", batch).work_budgets[0])
         dropped += shards.counts["dropped"] + shards.counts["shed_runs"]
@@ -64,8 +67,8 @@ def check(
     assert not any(delivery for delivery in attempts.get(batches, [])), "nothing was left to come"
 
 
-def rebuilt(folder: Path) -> MatchShards:
-    """Return the shards of the query, with the keys that Spark gave them."""
+def rebuilt(folder: Path, sharing: Sharing) -> MatchShards:
+    """Return the shards of the query, with the keys that Spark gave them, and what they told each other."""
     kinds = [
         ("id", pa.int64()),
         ("ts", pa.timestamp("us", "UTC")),
@@ -90,6 +93,7 @@ def rebuilt(folder: Path) -> MatchShards:
         2_000_000,
         SheddingSpec("hybrid"),
         salt=zlib.crc32(b"crash"),
+        sharing=sharing,
     )
     found = json.loads((folder / "checkpoint" / "spillway" / "joins" / "0.json").read_text())
     shards = MatchShards(logic, shards=len(found["keys"]), forgetful=True)

@@ -154,6 +154,8 @@ def test_watching_compares_everything_and_needs_no_checkpoint(spark: SparkSessio
         ({"idle": "-1 s"}, "idle"),
         ({"left": 3}, "left = 3"),
         ({"right": "static"}, "right is not a streaming DataFrame"),
+        ({"right": "tag.x"}, "rename it: right.withColumnRenamed('tag.x', 'tag_x')"),
+        ({"right": "tag`x"}, "without dots and backticks"),
     ],
 )
 def test_what_is_wrong_is_told_at_the_call(
@@ -166,6 +168,8 @@ def test_what_is_wrong_is_told_at_the_call(
     given |= options
     if given["right"] == "static":
         given["right"] = spark.range(1)
+    elif isinstance(given["right"], str):
+        given["right"] = second.withColumnRenamed("tag", given["right"])
     with Spillway("bad", "2 seconds", tmp_path) as shed, pytest.raises(SpillwayError) as error:
         shed.join(**given)
     assert said in str(error.value)

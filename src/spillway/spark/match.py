@@ -5,8 +5,10 @@ The plan that is added::
     rows -> part, hash -> Pack -> groupBy(key) -> ShardTask -> observe -> Unpack -> the user's plan
 
 match_columns.py says what is read and which rows belong together, match_shard.py what a shard does and keeps,
-join_pack.py how rows get there and matches back, shard_task.py how Spark calls a shard. The budget of a batch is part
-of its decision (decide.py): the shard that comes first writes it down, all others and every replay read the same.
+match_history.py and match_learning.py where it knows from what is worth keeping, match_sharing.py how shards tell
+each other, join_pack.py how rows get there and matches back, shard_task.py how Spark calls a shard. The budget of a
+batch is part of its decision (decide.py): the shard that comes first writes it down, all others and every replay read
+the same.
 
 **Shards.** The conditions of a query often say that all rows of a match have something in common: ``a.id = b.id``.
 Then rows with the same value go to the same shard (``spillway.core.cep.language.correlation``), and no match is torn
@@ -18,17 +20,18 @@ shuffled, and counted. Under the policy ``strict`` every row counts, since it ma
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from spillway.core.cep import PatternConfig
 from spillway.core.cep.language import Correlation, correlation, parse, to_text
+from spillway.core.cep.shedding.monotonic import may_invent
 from spillway.core.cep.shedding.simulate import StrategyName
 from spillway.errors import invalid, unknown
 from spillway.spark.columns import require_plain_names, resolve
@@ -47,8 +50,10 @@ from spillway.spark.match_columns import (
     require_type,
     usable,
 )
-from spillway.spark.match_learning import CLASSES, learned_from
+from spillway.spark.match_history import learned_before
+from spillway.spark.match_learning import CLASSES
 from spillway.spark.match_shard import STATE, MatchLogic
+from spillway.spark.match_sharing import Sharing
 from spillway.spark.match_shedding import SheddingSpec
 from spillway.spark.plane import ControlRow
 from spillway.spark.shard_plan import through_shards
@@ -81,12 +86,13 @@ class MatchPlan:
         order: str | None,
         times: tuple[str, str],
         shedding: str | None,
-        history: pa.Table | None,
+        history: Any,
         most_runs: int,
         index: str,
         shards: int | None,
         arrival: str | None,
         salt: int,
+        timeouts: str | None = None,
     ) -> MatchPlan:
         """Refuse what cannot work, at the call."""
         require_events(df)
@@ -105,6 +111,7 @@ class MatchPlan:
             tracked=True,
             classes=CLASSES,
             most_runs=most_runs,
+            timeouts=timeouts is not None,
             late="drop",
         )
         key = correlation(tree, schema)
@@ -120,11 +127,12 @@ class MatchPlan:
         logic = MatchLogic(
             config=config,
             columns=chosen_columns(df, columns),
-            times=require_names(tree, times),
+            times=require_names(tree, times, timeouts),
             delay_us=delay_us,
             shedding=shedding_spec(config, shedding, history),
             order=order,
             salt=salt,
+            complete=timeouts,
         )
         plan = cls(df=df, logic=logic, key=key, arrival=arrival, shards=1 if key is None else shards)
         require_plain_names("df", plan._needed())
@@ -138,6 +146,9 @@ class MatchPlan:
     @property
     def warning(self) -> str | None:
         """What the user should know."""
+        return "; ".join(filter(None, (self._in_one_task(), self._invents()))) or None
+
+    def _in_one_task(self) -> str | None:
         if self.key is not None:
             return None
         why = (
@@ -146,6 +157,11 @@ class MatchPlan:
             else "no attribute is equal in all rows of a match"
         )
         return f"the whole stream is matched in one task: {why}"
+
+    def _invents(self) -> str | None:
+        """Say whether matches may come out that are none: whatever is shed, a budget that is spent drops rows."""
+        why = may_invent(self.logic.config.tree)
+        return None if why is None else f"where rows are shed matches may be invented: {why}"
 
     @property
     def identity(self) -> str:
@@ -160,19 +176,25 @@ class MatchPlan:
         return (
             f"{to_text(config.tree)} by time {config.time!r} and type {config.type!r}, index {config.index}, of "
             f"{columns}; a row is told by {', '.join(logic.columns)}, ordered by {logic.order}"
+            f"{'' if logic.complete is None else ', with timeouts'}"
         )
 
     def build(self, control: ControlRow, grid: Grid, observation: str, *, enforce: bool) -> DataFrame:
         """Return the DataFrame of matches."""
         require_same(Folder(Path(control.folder)), control.stage, self.identity, kind="pattern")
-        config = self.logic.config
+        if enforce and self.warning is not None:
+            warnings.warn(self.warning, stacklevel=4)  # of the program that calls Spillway.match
+        logic = replace(self.logic, sharing=Sharing(control.folder, control.stage))
+        config = logic.config
         config.build().warm_up()  # so that this machine's tasks need not compile
         return through_shards(
             self._packed(grid),
-            ShardTask(self.logic, grid, control, enforce),
+            ShardTask(logic, grid, control, enforce),
             state=STATE,
             observation=observation,
-            schema=output_schema(self.df, config.tree, self.logic.columns, config.time, self.logic.times),
+            schema=output_schema(
+                self.df, config.tree, logic.columns, config.time, logic.times, logic.complete
+            ),
         )
 
     def _packed(self, grid: Grid) -> DataFrame:
@@ -197,21 +219,9 @@ class MatchPlan:
         return found | {name for name in (self.logic.order, self.arrival) if name is not None}
 
 
-def shedding_spec(config: PatternConfig, shedding: str | None, history: pa.Table | None) -> SheddingSpec:
+def shedding_spec(config: PatternConfig, shedding: str | None, history: Any) -> SheddingSpec:
     """Return how shards shed; with a history, what there is to learn is learned at once."""
     strategy = "none" if shedding is None else shedding
     if strategy not in get_args(StrategyName):
         raise unknown("shedding", shedding, get_args(StrategyName))
-    if history is None:
-        return SheddingSpec(strategy)
-    if not isinstance(history, pa.Table):
-        raise invalid("history", history, "a pyarrow Table of earlier rows, with the columns of df")
-    for name in (config.time, config.type, *(name for name, _ in config.build().plan.attributes)):
-        if name not in history.column_names:
-            raise unknown("history, column", name, history.column_names)
-    learned = learned_from(config, history)
-    if learned is None:
-        raise invalid(
-            "history", f"{history.num_rows} rows", "rows with which the pattern begins, of some windows"
-        )
-    return SheddingSpec(strategy, learned)
+    return SheddingSpec(strategy, None if history is None else learned_before(config, history))

@@ -69,8 +69,11 @@ def chosen_columns(df: DataFrame, columns: Sequence[str] | None) -> tuple[str, .
     return tuple(columns)
 
 
-def require_names(query: Query, times: Any) -> tuple[str, str]:
-    """Return the names of a match's first and last time; refuse names that Spark could not tell apart."""
+def require_names(query: Query, times: Any, complete: Any = None) -> tuple[str, str]:
+    """Return the names of a match's first and last time; refuse names that Spark could not tell apart.
+
+    ``complete`` is the name of the column that tells matches from what timed out, None where there is none.
+    """
     if (
         not isinstance(times, Sequence)
         or isinstance(times, str)
@@ -78,12 +81,15 @@ def require_names(query: Query, times: Any) -> tuple[str, str]:
         or not all(isinstance(name, str) and name for name in times)
     ):
         raise invalid("times", times, "two names, for the first and the last time of a match")
+    if complete is not None and not (isinstance(complete, str) and complete):
+        raise invalid("timeouts", complete, "the name of a column to add, or None")
     seen: set[str] = set()
-    for name in (*(element.variable for element in query.elements if not element.negated), *times):
+    variables = [element.variable for element in query.elements if not element.negated]
+    for name in (*variables, *times, *(() if complete is None else (complete,))):
         if name.lower() in seen:
             raise SpillwayError(
                 f"a match would have two columns named {name!r}; Spark does not tell upper from lower case.",
-                hint="rename the variable, or name the times by times=",
+                hint="rename the variable, or name the others by times= and timeouts=",
             )
         seen.add(name.lower())
     return times[0], times[1]
@@ -147,9 +153,14 @@ def _value(df: DataFrame, name: str) -> Column:
 
 
 def output_schema(
-    df: DataFrame, query: Query, columns: tuple[str, ...], time: str, times: tuple[str, str]
+    df: DataFrame,
+    query: Query,
+    columns: tuple[str, ...],
+    time: str,
+    times: tuple[str, str],
+    complete: str | None = None,
 ) -> T.StructType:
-    """Return the schema of matches: a struct or an array of structs for each variable, and two times."""
+    """Return the schema of matches: a struct or an array of structs for each variable, two times, and a flag."""
     row = T.StructType([T.StructField(name, df.schema[name].dataType, True) for name in columns])
     fields = [
         T.StructField(element.variable, T.ArrayType(row, True) if element.repeated else row, True)
@@ -157,4 +168,5 @@ def output_schema(
         if not element.negated
     ]
     at = df.schema[time].dataType
-    return T.StructType([*fields, *(T.StructField(name, at, True) for name in times)])
+    flags = [] if complete is None else [T.StructField(complete, T.BooleanType(), True)]
+    return T.StructType([*fields, *(T.StructField(name, at, True) for name in times), *flags])

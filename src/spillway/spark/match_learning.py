@@ -1,11 +1,13 @@
 """What partial matches are worth, learned by a shard from the first rows that it sees.
 
 Strategies tell partial matches apart by classes (``spillway.core.cep.estimation``), which are learned from a stretch
-of the stream that was matched without shedding. A shard gathers such a stretch, learns from it once, and forgets it.
+of the stream. A shard gathers such a stretch, learns from it once, and forgets it.
 
 - The stretch is three windows long. It ends sooner after ``MOST_ROWS`` rows or ``MOST_UNITS`` units of work, since it
   is matched once more to learn from it; where that is not even one and a half windows, it begins anew.
-- A batch in which something was shed tells too little: the stretch begins anew after it.
+- What was shed meanwhile does not matter: rows are matched again from the first one on, with nothing left out but for
+  a full state. So a stream that is too much from the start, or whose state is always full, is learned from as well.
+- What one shard has learned is there for all others from the next batch on (match_sharing.py).
 
 Until then there is nothing to go by but the order of rows: where the budget is spent the last ones are dropped.
 """
@@ -17,9 +19,12 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from spillway.core.cep.config import PatternConfig
+from spillway.core.cep.estimation import EstimationConfig, learn
+from spillway.core.cep.estimation.learn import Each
 from spillway.core.cep.shedding.learned import Learned
 from spillway.core.cep.shedding.tree import Tree
 from spillway.core.join.values import times_of
@@ -27,7 +32,7 @@ from spillway.errors import SpillwayError
 
 CLASSES = 32
 MOST_ROWS, MOST_UNITS = 20_000, 3_000_000
-_WINDOWS, _LEAST_WINDOWS, _LEAST_ROWS = 3.0, 1.5, 200
+LEAST_WINDOWS, _WINDOWS, _LEAST_ROWS = 1.5, 3.0, 200
 _TREE = ("feature", "threshold", "left", "right")
 
 
@@ -39,44 +44,60 @@ class Stretch:
         self.rows: pa.Table | None = None
         self.units = 0.0
 
-    def take(self, table: pa.Table, units: float, shed: bool) -> Learned | None:
-        """Take the rows of a batch; return what is learned once there are enough of them."""
-        if shed:
-            self.rows, self.units = None, 0.0
-            return None
-        share = min(1.0, (MOST_UNITS - self.units) / max(1.0, units))
+    def take(self, table: pa.Table, demand: float) -> bool:
+        """Take the rows of a batch, which take so many units; return whether there are enough now."""
+        share = min(1.0, (MOST_UNITS - self.units) / max(1.0, demand))
         some = table.select(self._columns).slice(0, int(share * table.num_rows))
         self.rows = some if self.rows is None else pa.concat_tables([self.rows, some]).combine_chunks()
         self.rows = self.rows.slice(0, MOST_ROWS)
-        self.units += share * units
+        self.units += share * demand
         full = share < 1.0 or self.rows.num_rows == MOST_ROWS
         enough = (
-            self._windows() >= (_LEAST_WINDOWS if full else _WINDOWS) and self.rows.num_rows >= _LEAST_ROWS
+            self._windows() >= (LEAST_WINDOWS if full else _WINDOWS) and self.rows.num_rows >= _LEAST_ROWS
         )
-        learned = learned_from(self._config, self.rows) if enough else None
-        if full or learned is not None:
-            self.rows, self.units = None, 0.0
-        return learned
+        if full and not enough:
+            self.forget()
+        return enough
+
+    def learned(self) -> Learned | None:
+        """Return what the rows tell, and forget them."""
+        found = None if self.rows is None else learned_from(self._config, self.rows)
+        self.forget()
+        return found
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.rows, self.units = None, 0.0
 
     def _windows(self) -> float:
         times, _ = times_of(self.rows, self._config.time)
-        return float(times[-1] - times[0]) / self._config.tree.within_us if len(times) else 0.0
+        return windows_in(self._config, times)
 
 
-def learned_from(config: PatternConfig, table: pa.Table) -> Learned | None:
-    """Return what a stretch tells, with a fixed number of classes; None if there is no run in it."""
-    from spillway.core.cep.estimation.estimate import EstimationConfig  # noqa: PLC0415  loads scikit-learn
-    from spillway.core.cep.estimation.learn import learn  # noqa: PLC0415
+def windows_in(config: PatternConfig, times: npt.NDArray[np.int64]) -> float:
+    """Return how many windows long a stretch is, from its times in order."""
+    return float(times[-1] - times[0]) / config.tree.within_us if len(times) else 0.0
 
+
+def learned_from(config: PatternConfig, table: pa.Table, each: Each = map) -> Learned | None:
+    """Return what a stretch tells, with a fixed number of classes; None if there is no run in it.
+
+    ``each`` does one state after the other, or all at once (match_history.py).
+    """
+    settings = EstimationConfig(most_classes=CLASSES, most_runs=5_000)
     try:
-        found = learn(
-            replace(config, most_runs=None), table, EstimationConfig(most_classes=CLASSES, most_runs=5_000)
-        )
+        found = learn(replace(config, timeouts=False), table, settings, each)
     except SpillwayError:
         return None
     more = ((0, 0), (0, CLASSES - found.classes), (0, 0))
     gain, own, cost = (np.pad(table, more) for table in (found.gain, found.own, found.cost))
     return replace(found, gain=gain, own=own, cost=cost)
+
+
+def load_estimators() -> None:
+    """Load what learning needs, which takes a second: in the first batch of a process it is not noticed."""
+    import sklearn.cluster  # noqa: PLC0415
+    import sklearn.tree  # noqa: PLC0415, F401
 
 
 def to_arrays(learned: Learned) -> dict[str, Any]:

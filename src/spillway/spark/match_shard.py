@@ -18,6 +18,12 @@ the same time that came before.
 **State.** The engine's own (runs, held matches), what shedding has learned, the columns of the rows that may still be
 in a match, as Arrow, and the rows that wait. All are bounded: by the window, by the delay of the watermark, and the
 runs by ``most_runs``. How a shard keeps to its budget is told in match_shedding.py.
+
+**Learning.** What partial matches are worth is learned once, at the end of a batch. That takes up to a second, which
+is no part of the work by which a unit is priced. It does make that batch longer, and the delay of its rows.
+
+**Timeouts.** Where they are asked for, runs whose window has passed come out too, with nulls for the elements that
+they have not come to. A run that was shed counts as one of them.
 """
 
 from __future__ import annotations
@@ -37,7 +43,9 @@ from spillway.core.chance import mix
 from spillway.core.join.values import times_of
 from spillway.errors import SpillwayError
 from spillway.spark.join_pack import LONG_AGO, ORDER, from_bytes, to_bytes, together
-from spillway.spark.match_shedding import Shedder, SheddingSpec
+from spillway.spark.match_learning import load_estimators
+from spillway.spark.match_sharing import Sharing
+from spillway.spark.match_shedding import Shedder, SheddingSpec, Spent
 from spillway.spark.shard_task import Arrived, Counts
 
 VERSION = 1
@@ -95,7 +103,9 @@ class MatchLogic:
     """What all shards of a pattern do.
 
     ``columns`` are told of each row of a match, ``order`` puts rows of the same time in order, ``times`` are the
-    names of a match's first and last time, ``delay_us`` is the watermark's.
+    names of a match's first and last time, ``delay_us`` is the watermark's. ``complete`` is the name of the column
+    that tells matches from runs that timed out, None where only matches come out. ``sharing`` is how shards hear of
+    what others have learned.
     """
 
     config: PatternConfig
@@ -105,10 +115,14 @@ class MatchLogic:
     shedding: SheddingSpec
     order: str | None = None
     salt: int = 0
+    complete: str | None = None
+    sharing: Sharing | None = None
 
     def prepare(self) -> None:
-        """Load the compiled program, once per process and before anything is timed."""
+        """Load the compiled program and what learning needs, once per process and before anything is timed."""
         _warm_up_once(self.config)
+        if self.shedding.learns:
+            load_estimators()
 
     def of_shard(self, key: int) -> MatchLogic:
         """Return the logic with a salt of the shard's own."""
@@ -130,6 +144,7 @@ class MatchLogic:
     ) -> tuple[pa.Table, Counts]:
         """Match what has arrived."""
         counts, before = Counts(), live.until_us
+        self._hear(live)
         live.latest_us = max(live.latest_us, arrived.latest_us[0])
         live.until_us = max(before, live.latest_us - self.delay_us, watermark_us)
         ready, counts.late = self._ready(live, arrived.tables()[0], before)
@@ -143,28 +158,54 @@ class MatchLogic:
             counts.matches, counts.shed_runs = spent.matches, spent.shed_runs
         found.append(live.patterns.process(None, until_us=live.until_us - 1))
         counts.matches += live.patterns.work.matches
+        results = self._with_timeouts(live, pa.concat_tables(found))
+        counts.runs = live.patterns.size.runs
         counts.work_s = time.perf_counter() - began
-        return pa.concat_tables(found), counts
+        if ready is not None:
+            self._learn(live, ready, spent)
+            counts.aside_s = time.perf_counter() - began - counts.work_s
+        return results, counts
+
+    def _hear(self, live: Live) -> None:
+        """Begin with what another shard has learned."""
+        if self.sharing is not None and live.shedder.ignorant:
+            learned = self.sharing.known()
+            if learned is not None:
+                live.shedder.know(learned)
+
+    def _learn(self, live: Live, ready: pa.Table, spent: Spent) -> None:
+        """Learn from what has gone by, and let others know."""
+        learned = live.shedder.learn(ready, spent)
+        if learned is not None and self.sharing is not None:
+            self.sharing.offer(learned)
+
+    def _with_timeouts(self, live: Live, found: pa.Table) -> pa.Table:
+        if self.complete is None:
+            return found
+        gone = live.patterns.timed_out()
+        both = pa.concat_tables([found.cast(gone.schema), gone])
+        complete = np.arange(both.num_rows) < found.num_rows
+        return both.append_column(self.complete, pa.array(complete))
 
     def tables(self, live: Live, found: pa.Table) -> Iterator[pa.Table]:
         """Yield the matches with the columns of their rows."""
-        names = [*found.column_names, *self.times]
+        flags = [] if self.complete is None else [self.complete]
+        variables = [name for name in found.column_names if name not in flags]
+        names = [*variables, *self.times, *flags]
         for some in self._parts(found):
             columns, ends = [], []
-            for column in some.columns:
-                numbers = column.combine_chunks()
+            for name in variables:
+                numbers = some[name].combine_chunks()
                 if pa.types.is_list(numbers.type):
-                    lengths = pc.list_value_length(numbers).to_numpy()
-                    offsets = np.concatenate([[0], np.cumsum(lengths)])
-                    flat = numbers.flatten()
-                    rows = self._structs(live, flat)
-                    columns.append(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), rows))
-                    ends.append((flat.take(pa.array(offsets[:-1])), flat.take(pa.array(offsets[1:] - 1))))
+                    column, first, last = self._lists(live, numbers)
                 else:
-                    columns.append(self._structs(live, numbers))
-                    ends.append((numbers, numbers))
-            for numbers in (ends[0][0], ends[-1][1]):
+                    column, first, last = self._structs(live, numbers), numbers, numbers
+                columns.append(column)
+                ends.append((first, last))
+            last = pc.coalesce(*(end for _, end in reversed(ends)))
+            for numbers in (ends[0][0], last):
                 columns.append(self._taken(live, numbers)[self.config.time].combine_chunks())
+            columns += [some[name].combine_chunks() for name in flags]
             yield pa.table(columns, names=names)
 
     def forget(self, live: Live) -> None:
@@ -179,7 +220,8 @@ class MatchLogic:
         found = []
         if live.waiting is not None:
             found.append(-(-int(times_of(live.waiting.slice(0, 1), self.config.time)[0][0]) // 1000) - 1)
-        if live.patterns.plan.held and live.rows is not None and live.rows.num_rows:
+        held = live.patterns.plan.held or self.complete is not None
+        if held and live.rows is not None and live.rows.num_rows:
             first_us = int(times_of(live.rows.slice(0, 1), self.config.time)[0][0])
             query = live.patterns.query
             found.append(-(-(first_us + query.within_us + query.closed) // 1000) - 1)
@@ -221,10 +263,25 @@ class MatchLogic:
         for begin in range(0, found.num_rows, step):
             yield found.slice(begin, step)
 
+    def _lists(self, live: Live, numbers: pa.ListArray) -> tuple[pa.Array, pa.Array, pa.Array]:
+        """Return lists of rows, and the numbers of the first and the last row of each."""
+        lengths = pc.fill_null(pc.list_value_length(numbers), 0).to_numpy()
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        flat, none = numbers.flatten(), lengths == 0
+        column = pa.ListArray.from_arrays(
+            pa.array(offsets, pa.int32()),
+            self._structs(live, flat),
+            mask=pa.array(none) if none.any() else None,
+        )
+        first, last = (flat.take(pa.array(at, mask=none)) for at in (offsets[:-1], offsets[1:] - 1))
+        return column, first, last
+
     def _structs(self, live: Live, numbers: pa.Array) -> pa.Array:
         taken = self._taken(live, numbers)
         return pa.StructArray.from_arrays(
-            [taken[name].combine_chunks() for name in self.columns], list(self.columns)
+            [taken[name].combine_chunks() for name in self.columns],
+            list(self.columns),
+            mask=numbers.is_null() if numbers.null_count else None,
         )
 
     def _taken(self, live: Live, numbers: pa.Array) -> pa.Table:

@@ -6,11 +6,17 @@
 
 units. That is the bound of the strategies of ``spillway.core.cep.shedding``: at each check they are told θ and what
 the last rows took, and say which partial matches to remove, which not to make, and which rows to pass over. What is
-saved is there for the rest of the batch, because θ is computed anew at each check. Should the budget still be spent
-before the last row, the rest of the rows are dropped. So W is never exceeded by more than one row's work.
+saved is there for the rest of the batch, because θ is computed anew at each check.
+
+A check is due every twentieth of a window, since in a window the work of a row may become any multiple of what it
+was, but no more than fifty times in a batch. Until then rows are processed as they come. Should they take more
+than four times what they may, the rest of the piece is dropped, so that no piece eats up what was meant for all; and
+should the budget be spent before the last row, so are the rows that are left. Runs stay where rows are dropped: they
+take no time. So W is never exceeded by more than one row's work.
 
 **State.** At most ``most_runs`` partial matches are kept, whatever the budget: a pattern that repeats may double them
-with every row. If there are more, those are shed that by the cost model bring least, or where nothing is known, any.
+with every row. If there are more, those are shed that by the cost model bring least, and as long as nothing has been
+learned, any, by a hash. A full state does not keep a shard from learning (match_learning.py).
 
 Everything that goes is counted: rows, and partial matches that were removed or not made.
 
@@ -45,13 +51,15 @@ from spillway.core.cep.shedding.tree import Tree
 from spillway.core.cep.shedding.trigger import TriggerConfig
 from spillway.core.cep.shedding.watch import WatchConfig
 from spillway.core.chance import mix
+from spillway.core.join.values import times_of
 from spillway.spark.join_pack import from_bytes, to_bytes
 from spillway.spark.match_learning import Stretch, from_arrays, to_arrays
 
 _UNIT_S = 1e-6  # strategies count in seconds
 _NO_BOUND_S = 1e12
-_LEAST, _TENSE, _CALM = 25, 250, 2_000  # rows of a piece
-_CHECKS = 16  # of a batch, where there is no time for all of it
+_LEAST, _MOST = 25, 2_000  # rows of a piece
+_CHECKS, _MOST_CHECKS = 20, 50  # of a window, and of a batch
+_MOST_TIMES = 4.0  # what it may take a piece may take
 _LEAST_SHARE = 0.01  # of the work, below which nobody believes how much it would have been
 _FORMAT = BlobFormat(b"SPMSHD", version=1, owner="the shedding of a pattern")
 _LEARNED = "learned."
@@ -64,6 +72,11 @@ class SheddingSpec:
 
     strategy: str
     learned: Learned | None = None
+
+    @property
+    def learns(self) -> bool:
+        """Whether shards have something to learn."""
+        return self.strategy != "none" and self.learned is None
 
 
 @dataclass
@@ -114,11 +127,10 @@ class Shedder:
         self.patterns, self.spec, self._salt = patterns, spec, salt
         self._bounded = Bounded(patterns)
         self._stretch: Stretch | None = None
-        self.per_row = 0.0
         config = patterns.config
         patterns.relieve = self._relieve
         self._begin(spec.learned)
-        if spec.strategy != "none" and spec.learned is None:
+        if spec.learns:
             named = dict.fromkeys((config.time, config.type, *(name for name, _ in patterns.plan.attributes)))
             self._stretch = Stretch(config, list(named))
         if state is not None:
@@ -128,37 +140,68 @@ class Shedder:
         """Process the rows of a batch, and return their matches with what became of them."""
         found, at, before, discarded = [], 0, self._gone(), self._enforcer.discarded
         spent = Spent(rows=table.num_rows, elements=len(self.patterns.plan.elements))
+        length = self._length(table)
         while at < table.num_rows:
-            left = None if budget is None else max(0.0, budget - spent.units)
-            theta = None if left is None else left / (table.num_rows - at)
-            piece = table.slice(at, self._length(theta, table.num_rows))
-            found.append(self._piece(piece, left, theta, spent))
+            left = None if budget is None else budget - spent.units
+            if left is not None and left <= 0.0:
+                length = table.num_rows  # all of them are dropped
+            piece = table.slice(at, length)
+            found.append(self._piece(piece, left, table.num_rows - at, spent))
             at += piece.num_rows
         spent.shed_runs += self._gone() - before
         spent.passed_over = self._enforcer.discarded - discarded
         spent.runs = int(self.patterns.alive().sum())
-        self._learn(table, spent)
         return found, spent
 
-    def _piece(self, piece: pa.Table, left: float | None, theta: float | None, spent: Spent) -> pa.Table:
-        self._bounded.limit = left
-        if self.strategy is not None:
+    def learn(self, table: pa.Table, spent: Spent) -> Learned | None:
+        """Take the rows of a batch to learn from; return what was learned, once there is enough."""
+        if self._stretch is None or not self._stretch.take(table, spent.demand):
+            return None
+        learned = self._stretch.learned()
+        if learned is not None:
+            self.know(learned)
+        return learned
+
+    @property
+    def ignorant(self) -> bool:
+        """Whether it waits for something to go by."""
+        return self._stretch is not None
+
+    def know(self, learned: Learned) -> None:
+        """Shed by what was learned from now on."""
+        self._stretch = None
+        self.patterns.counted()  # what was counted before is forgotten
+        self._begin(learned)
+
+    def _piece(self, piece: pa.Table, left: float | None, rows: int, spent: Spent) -> pa.Table:
+        """Process a piece of the rows that are left of a batch."""
+        theta = None if left is None else max(0.0, left) / rows
+        if (
+            self.strategy is None or theta == 0.0
+        ):  # nothing to decide, so no need to count, which takes time, too
+            self._bounded.limit = None if left is None else max(0.0, left)
+            matches = self._bounded.process(piece)
+        else:
             trigger = self.strategy.watch.trigger
             bound_s = _NO_BOUND_S if theta is None else max(theta, 1e-9) * _UNIT_S
             trigger.config = replace(trigger.config, bound_s=bound_s)
-        matches = self._enforcer.process(piece).matches
+            self._bounded.limit = None if theta is None else min(left, _MOST_TIMES * theta * piece.num_rows)
+            matches = self._enforcer.process(piece).matches
         work = self.patterns.work
         spent.units += work.spent
         spent.matches += work.matches
         spent.dropped += work.dropped_rows
         spent.shed_runs += work.crowded_out
-        self.per_row = work.spent / max(1, work.rows - work.dropped_rows)
         return matches
 
-    def _length(self, theta: float | None, rows: int) -> int:
+    def _length(self, table: pa.Table) -> int:
         """Return how many rows to process before the next check."""
-        calm = theta is None or self.strategy is None or 0.0 < self.per_row < theta / 2
-        return _CALM if calm else min(_TENSE, max(_LEAST, rows // _CHECKS))
+        rows: int = table.num_rows
+        if self.strategy is None:
+            return rows
+        times, _ = times_of(table, self.patterns.config.time)
+        windows = max(1.0, float(times[-1] - times[0]) / self.patterns.query.within_us)
+        return min(_MOST, max(_LEAST, int(rows / windows / _CHECKS), rows // _MOST_CHECKS))
 
     def _relieve(self, patterns: Patterns) -> None:
         """Shed what is more than the state may hold, and a little more."""
@@ -192,14 +235,6 @@ class Shedder:
             engine, self.strategy, trees, last, unit_s=_UNIT_S, salt=self._salt, state=state
         )
 
-    def _learn(self, table: pa.Table, spent: Spent) -> None:
-        if self._stretch is None:
-            return
-        learned = self._stretch.take(table, spent.units, shed=bool(spent.dropped or spent.shed_runs))
-        if learned is not None:
-            self._stretch = None
-            self._begin(learned)
-
     def snapshot(self) -> bytes:
         """Return what is known, from which a new one goes on exactly."""
         arrays = {"enforcer": np.frombuffer(self._enforcer.snapshot(), np.uint8)}
@@ -208,11 +243,10 @@ class Shedder:
         if self._stretch is not None and self._stretch.rows is not None:
             arrays["stretch"] = np.frombuffer(to_bytes(self._stretch.rows, "zstd"), np.uint8)
         units = 0.0 if self._stretch is None else self._stretch.units
-        return zlib.compress(_FORMAT.write({"per_row": self.per_row, "units": units}, arrays), 1)
+        return zlib.compress(_FORMAT.write({"units": units}, arrays), 1)
 
     def _recall(self, state: bytes) -> None:
         meta, arrays = _FORMAT.read(zlib.decompress(state))
-        self.per_row = meta["per_row"]
         learned = under(_LEARNED, arrays)
         if learned:
             self._stretch = None

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 RESULT = (
     "results binary, arrived bigint, unmatched bigint, arrival_missing bigint, first_arrival double, "
     "arrivals double, timed bigint, late bigint, waiting bigint, dropped bigint, demand double, spent double, "
-    "pairs bigint, matches bigint, shed_runs bigint, state_bytes bigint, work_s double, task_s double, "
-    "began_s double, ended_s double, note string"
+    "pairs bigint, matches bigint, shed_runs bigint, runs bigint, state_bytes bigint, work_s double, aside_s double, "
+    "task_s double, began_s double, ended_s double, note string"
 )
 COLUMNS = [part.split()[0] for part in RESULT.split(", ")]
 
@@ -57,7 +57,8 @@ COLUMNS = [part.split()[0] for part in RESULT.split(", ")]
 class Counts:
     """What a shard did in a batch; rows are counted in one shard, however many have a copy.
 
-    ``dropped`` are rows, ``shed_runs`` partial matches that were let go of. ``note`` is for the status.
+    ``dropped`` are rows, ``shed_runs`` partial matches that were let go of, ``runs`` those that are left. ``aside_s``
+    is time that was spent neither on rows nor on units, once, such as for learning. ``note`` is for the status.
     """
 
     late: int = 0
@@ -68,8 +69,10 @@ class Counts:
     pairs: int = 0
     matches: int = 0
     shed_runs: int = 0
+    runs: int = 0
     state_bytes: int = 0
     work_s: float = 0.0
+    aside_s: float = 0.0
     note: str = ""
 
 
@@ -164,7 +167,11 @@ class ShardTask:
             state.setTimeoutTimestamp(max(1, watermark_ms, wakes_ms))
         counts.state_bytes = sum(len(part) for part in after if isinstance(part, bytes))
         first = {**asdict(counts), **arrived.counts, "note": note or counts.note or None}
-        first |= {"began_s": began_s, "task_s": time.perf_counter() - began, "ended_s": time.time()}
+        first |= {
+            "began_s": began_s,
+            "task_s": time.perf_counter() - began - counts.aside_s,
+            "ended_s": time.time() - counts.aside_s,
+        }
         yield _frame([{**first, "results": packed[0] if packed else None}])
         for table in packed[1:]:
             yield _frame([{"results": table}])
@@ -182,12 +189,13 @@ def metrics() -> list[Column]:
         F.sum(name).alias(name)
         for name in (
             *("arrived", "unmatched", "arrival_missing", "late", "waiting", "dropped", "demand", "spent"),
-            *("pairs", "matches", "shed_runs", "state_bytes", "work_s", "task_s"),
+            *("pairs", "matches", "shed_runs", "runs", "state_bytes", "work_s", "task_s"),
         )
     ]
     return [
         *sums,
         F.sum("arrived").alias("kept"),
+        F.max("aside_s").alias("aside_s"),
         F.min("first_arrival").alias("first_arrival"),
         (F.sum("arrivals") / F.nullif(F.sum("timed"), F.lit(0))).alias("mean_arrival"),
         F.min("began_s").alias("began_s"),

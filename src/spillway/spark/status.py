@@ -37,7 +37,7 @@ class Status:
 
     @property
     def work_ratio(self) -> float:
-        """The share of the last batch's comparisons that were made."""
+        """The share of the last batch's work that was done: of comparisons, or of steps of a pattern."""
         if self.last is None or self.last.work_demanded == 0:
             return 1.0
         return self.last.work_spent / self.last.work_demanded
@@ -47,11 +47,8 @@ class Status:
         if self.last is not None:
             last = self.last
             delay = "" if last.worst_delay_s is None else f", worst delay {last.worst_delay_s:.2f} s"
-            lines.append(
-                f"  batch {last.batch}: kept {last.kept_rows:,} of {last.arrived_rows:,} rows"
-                f" in {last.busy_s:.2f} s{delay}"
-            )
-            if self.mode == "observe":
+            lines.append(f"  batch {last.batch}: {self._rows(last)} in {last.busy_s:.2f} s{delay}")
+            if self.mode == "observe" and not (last.work_demanded and not last.would_drop_rows):
                 lines.append(f"  enforcing would have dropped {last.would_drop_rows:,} of them")
             if last.work_demanded:
                 lines.append(self._work(last))
@@ -59,19 +56,33 @@ class Status:
         lines += [f"  problem: {problem}" for problem in self.problems]
         return "\n".join(lines)
 
+    def _rows(self, last: Entry) -> str:
+        """Say how many rows were kept; joins and patterns take in all of them."""
+        if last.work_demanded and last.kept_rows == last.arrived_rows:
+            return f"took in {last.arrived_rows:,} rows"
+        return f"kept {last.kept_rows:,} of {last.arrived_rows:,} rows"
+
     def _work(self, last: Entry) -> str:
-        spent = f"  compared {last.work_spent:,.0f} of {last.work_demanded:,.0f} ({self.work_ratio:.0%})"
+        """Say what joins and patterns did: a unit is a comparison or a probe of the one, a step of the other."""
+        patterns = bool(last.matches or last.shed_runs)
+        done = f"{last.work_spent:,.0f} of {last.work_demanded:,.0f}"
+        spent = f"  did {done} units of work" if patterns else f"  compared {done}"
+        counts = [(last.matches, "matches")] * patterns + [(last.pairs, "pairs")] * (
+            bool(last.pairs) or not patterns
+        )
+        found = " and ".join(f"{n:,} {what}" for n, what in counts)
         left_out = [
-            f"{rows:,} {what}"
-            for rows, what in (
+            f"{n:,} {what}"
+            for n, what in (
                 (last.late_rows, "late"),
                 (last.unmatched_rows, "without a value"),
-                (last.sampled_out_rows, "dropped at random"),
+                (last.sampled_out_rows, "dropped for lack of time"),
+                (last.shed_runs, "partial matches"),
             )
-            if rows
+            if n
         ]
         rest = f"; left out: {', '.join(left_out)}" if left_out else ""
         would = ""
         if self.mode == "observe" and last.work_budget is not None and last.work_budget < last.work_demanded:
-            would = f"; enforcing would have compared {last.work_budget:,.0f}"
-        return f"{spent}, {last.pairs:,} pairs{would}{rest}"
+            would = f"; enforcing would have done {last.work_budget:,.0f}"
+        return f"{spent} ({self.work_ratio:.0%}), {found}{would}{rest}"

@@ -15,13 +15,24 @@ from spillway.core.cep.language import correlation
 from spillway.spark.join_grid import Grid
 from spillway.spark.join_pack import PART, Pack, Unpack
 from spillway.spark.match_shard import MatchLogic
+from spillway.spark.match_sharing import Sharing
 from spillway.spark.shard_task import REMEMBERED, ShardTask
 from tests.core.spark_parts.shards import FakeState, Told
 
 COUNTED = (
     *("arrived", "unmatched", "late", "waiting", "demand", "spent", "matches", "dropped", "shed_runs"),
-    "state_bytes",
+    *("runs", "state_bytes"),
 )
+
+
+@dataclass(frozen=True)
+class Numbered(Sharing):
+    """Sharing between the shards of a batch whose number is the last in a list."""
+
+    batches: list[int] = field(default_factory=lambda: [0])
+
+    def batch(self) -> int:
+        return self.batches[-1]
 
 
 @dataclass

@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -22,7 +24,7 @@ from spillway.spark.match_shard import MatchLogic
 from spillway.spark.match_shedding import SheddingSpec
 from tests.core.cep.oracle import Match, matches
 from tests.core.cep.strategies import SCHEMA, Row, queries, streams, table
-from tests.core.spark_parts.match_shards import MatchShards
+from tests.core.spark_parts.match_shards import MatchShards, Numbered
 
 DELAY_US = 4
 AFTER = 10_000  # a time at which all windows are over
@@ -40,6 +42,7 @@ def logic(query: Query, **options: Any) -> MatchLogic:
         tracked=True,
         classes=CLASSES,
         most_runs=most,
+        timeouts=options.get("complete") is not None,
         late="drop",
     )
     spec = SheddingSpec(options.pop("strategy", "hybrid"))
@@ -48,10 +51,17 @@ def logic(query: Query, **options: Any) -> MatchLogic:
 
 def found(parts: list[pa.Table]) -> list[Match]:
     """Return matches by the rows that they tell."""
+    return found_of([row for part in parts for row in part.to_pylist()])
+
+
+def found_of(told: list[dict[str, Any]]) -> list[Match]:
+    """Return matches by the rows that they tell; None for what was not come to."""
     result = []
-    for match in (row for part in parts for row in part.to_pylist()):
-        rows = [match[name] for name in match if name not in ("first_time", "last_time")]
-        named = [tuple(r["row"] for r in part) if isinstance(part, list) else part["row"] for part in rows]
+    for match in told:
+        rows = [match[name] for name in match if name not in ("first_time", "last_time", "complete")]
+        named = [
+            tuple(r["row"] for r in part) if isinstance(part, list) else part and part["row"] for part in rows
+        ]
         result.append(tuple(named))
     return result
 
@@ -162,6 +172,97 @@ def test_a_state_that_is_full_sheds_and_counts() -> None:
     (state,) = shards.states.values()
     live = shards.logic.of_shard(20).begin(state.get)
     assert live.patterns.size.runs <= 200
+
+
+def knows(shards: MatchShards) -> list[bool]:
+    """Return of each shard whether it has something to shed by."""
+    return [
+        state.exists and not shards.logic.of_shard(key).begin(state.get).shedder.ignorant
+        for key, state in shards.states.items()
+    ]
+
+
+def test_a_full_state_lets_go_of_what_is_worth_least() -> None:
+    """Of pairs whose sum is 2 or more none is ever in a match. Who has learned nothing sheds any."""
+    light = parse("PATTERN SEQ(A a, B b, C c) WHERE [id] AND a.v + b.v < c.v WITHIN 400 us")
+    whole, most = rides(3_000), 600
+    by_worth = MatchShards(logic(light, most_runs=most), shards=1)
+    by_chance = MatchShards(logic(light, most_runs=most, strategy="none"), shards=1)
+    counted = [len(fed(each, whole, None)) for each in (by_worth, by_chance)]
+    assert knows(by_worth) == [True], "also from a state that is full"
+    assert counted[0] > 1.3 * counted[1]
+    assert all(
+        each.counts["runs"] <= most and each.totals["shed_runs"] > 1_000 for each in (by_worth, by_chance)
+    )
+
+
+def test_a_stream_that_is_too_much_from_the_start_is_learned_from() -> None:
+    shards = MatchShards(logic(HEAVY), shards=2)
+    for at in range(0, 1_200, 300):
+        shards.feed(rides(1_200).slice(at, 300), budget=1_000)
+        assert shards.counts["dropped"] > 0
+    assert knows(shards) == [True, True]
+
+
+def test_what_one_shard_has_learned_is_there_for_all_from_the_next_batch(tmp_path: Path) -> None:
+    whole = rides(700)
+    rare = np.arange(whole.num_rows) % 50 == 0
+    whole = whole.set_column(whole.schema.get_field_index("id"), "id", pa.array(np.where(rare, 1, 0)))
+    sharing = Numbered(str(tmp_path), 0)
+    short = replace(HEAVY, within_us=50)
+    shards = MatchShards(logic(short, sharing=sharing), shards=2, forgetful=True)
+    before: dict[int, Any] = {}
+    batch = -1
+    while True not in knows(shards):
+        before = {key: state.value for key, state in shards.states.items()}
+        batch += 1
+        sharing.batches.append(batch)
+        shards.feed(whole.slice(batch * 100, 100))
+    assert sorted(knows(shards)) == [False, True], "one has seen too little"
+    after = {key: state.value for key, state in shards.states.items()}
+    for key, value in before.items():
+        shards.states[key].value = value
+    shards.feed(whole.slice(batch * 100, 100))
+    assert {key: state.value for key, state in shards.states.items()} == after, "the same on replay"
+    sharing.batches.append(batch + 1)
+    shards.feed(whole.slice((batch + 1) * 100, 100))
+    assert knows(shards) == [True, True]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "PATTERN SEQ(A a, B b, C c) WHERE a.v <= b.v AND b.v < c.v WITHIN 9 us",
+        "PATTERN SEQ(A a, B{1,3} b[], C c) WHERE a.v != c.v WITHIN 9 us UNDER skip_till_next_match",
+        "PATTERN SEQ(A a, B+ b[], NEG C c) WITHIN 6 us",
+    ],
+)
+def test_partial_matches_that_came_to_nothing_are_told_as_well(query: str) -> None:
+    """They are those of the engine by itself, whatever the batches."""
+    whole = rides(120)
+    shards = MatchShards(logic(parse(query), complete="complete", order="row"), shards=1, forgetful=True)
+    parts = []
+    for at in range(0, whole.num_rows, 17):
+        parts += shards.feed(whole.slice(at, 17))
+    told = [row for part in parts + shards.feed(None, watermark_ms=AFTER) for row in part.to_pylist()]
+    complete, gone = ([row for row in told if row["complete"] == flag] for flag in (True, False))
+    alone = shards.logic.config.build()
+    matched = pa.concat_tables([alone.process(whole), alone.flush()])
+    for rows, exact in ((complete, matched), (gone, alone.timed_out())):
+        assert sorted(map(repr, found_of(rows))) == sorted(map(repr, named(exact)))
+        assert len(rows) >= 10
+    for row in gone:
+        rows = [part[-1] if isinstance(part, list) else part for part in (row["a"], row["b"]) if part]
+        assert row["first_time"].microsecond == row["a"]["row"]
+        assert row["last_time"].microsecond == rows[-1]["row"]
+
+
+def named(table: pa.Table) -> list[Match]:
+    """Return matches by the numbers of their rows."""
+    return [
+        tuple(tuple(part) if isinstance(part, list) else part for part in row.values())
+        for row in table.to_pylist()
+    ]
 
 
 def test_other_columns_another_query_and_another_version_are_told() -> None:

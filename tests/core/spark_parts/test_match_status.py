@@ -1,0 +1,35 @@
+"""What the status says of a pattern: units of work, matches, and what was let go of."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields, replace
+from typing import Any
+
+from spillway.core.control import Decision
+from spillway.spark.history import Entry
+from spillway.spark.status import Status
+
+
+def entry(**given: Any) -> Entry:
+    """A batch of a thousand rows, all taken in."""
+    rest: dict[str, Any] = {field.name: 0 for field in fields(Entry) if field.default is MISSING}
+    return Entry(**(rest | {"arrived_rows": 1_000, "kept_rows": 1_000, "worst_delay_s": None} | given))
+
+
+def test_a_pattern_takes_in_rows_and_tells_of_partial_matches() -> None:
+    last = entry(work_demanded=400.0, work_spent=100.0, matches=7, shed_runs=30, sampled_out_rows=2)
+    shown = Status(name="n", mode="enforce", running=True, decision=Decision(), last=last, problems=())
+    assert "took in 1,000 rows" in str(shown)
+    assert "did 100 of 400 units of work (25%), 7 matches" in str(shown)
+    assert "left out: 2 dropped for lack of time, 30 partial matches" in str(shown)
+    assert "kept" not in str(shown)
+    observed = replace(shown, mode="observe", last=replace(last, work_budget=50.0))
+    assert "enforcing would have done 50" in str(observed)
+    assert "enforcing would have dropped" not in str(observed)
+
+
+def test_where_rows_are_shed_as_well_both_are_told() -> None:
+    last = entry(kept_rows=600, work_demanded=400.0, work_spent=400.0, matches=7)
+    shown = Status(name="n", mode="enforce", running=True, decision=Decision(), last=last, problems=())
+    assert "kept 600 of 1,000 rows" in str(shown)
+    assert "7 matches" in str(shown)
