@@ -240,8 +240,19 @@ def _value(expression: Expression, rows: Rows, at: Mapping[str, int]) -> Any:  #
     return computed(expression.operator, sides)
 
 
+def fitting(value: Any) -> Any:
+    """A result, or None if it is a whole number that does not fit into 64 bits."""
+    return None if isinstance(value, int) and not -(2**63) + 2 <= value < 2**63 else value
+
+
+def summed(values: list[Any]) -> Any:
+    """The sum, which is unknown from where on it was too large."""
+    sums = list(itertools.accumulate(values))
+    return None if None in map(fitting, sums) else sums[-1]
+
+
 AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
-    "sum": sum,
+    "sum": summed,
     "avg": lambda values: sum(values) / len(values),
     "min": min,
     "max": max,
@@ -257,9 +268,9 @@ COMPUTED: dict[str, Callable[..., Any]] = {
     ">=": operator.ge,
     "in": lambda x, *others: x in others,
     "neg": operator.neg,
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
+    "+": lambda x, y: fitting(x + y),
+    "-": lambda x, y: fitting(x - y),
+    "*": lambda x, y: fitting(x * y),
     "/": operator.truediv,
     "%": lambda x, y: math.fmod(x, y) if isinstance(x + y, float) else x - y * int(Fraction(x, y)),
     "^": lambda x, y: _too_large(math.pow, x, y),
@@ -268,9 +279,9 @@ COMPUTED: dict[str, Callable[..., Any]] = {
     "exp": lambda x: _too_large(math.exp, x),
     "log": math.log,
     "log10": math.log10,
-    "floor": lambda x: x if math.isinf(x) else math.floor(x),
-    "ceil": lambda x: x if math.isinf(x) else math.ceil(x),
-    "round": lambda x: x if math.isinf(x) else int(Decimal(x).to_integral_value(ROUND_HALF_UP)),
+    "floor": lambda x: x if math.isinf(x) else type(x)(math.floor(x)),
+    "ceil": lambda x: x if math.isinf(x) else type(x)(math.ceil(x)),
+    "round": lambda x: x if math.isinf(x) else type(x)(Decimal(x).to_integral_value(ROUND_HALF_UP)),
     "sign": lambda x: (x > 0) - (x < 0),
     "least": min,
     "greatest": max,

@@ -17,29 +17,18 @@ from typing import Any
 import numba
 import numpy as np
 
-from spillway.core.cep import layout, store, tracking
-from spillway.core.cep.terms import NULL
-from spillway.core.kernel import kernel
+from spillway.core.cep import arithmetic, layout, store, tracking
+from spillway.core.cep.terms import NULL, TOO_LARGE
 
 Advance = Callable[..., int]
 
 
-@kernel
-def bits(value: float) -> Any:
-    """Return a number as an integer that is the same for equal numbers."""
-    return np.float64(value + 0.0).view(np.int64)
-
-
-@kernel
-def rounded(value: float) -> Any:
-    """Return the nearest whole number, of two that are as near the one that is farther from zero."""
-    whole = np.trunc(value)
-    return whole + np.copysign(1.0, value) if abs(value - whole) >= 0.5 else whole
-
-
 _CALLED: dict[str, Any] = {
-    "bits": bits,
-    "rounded": rounded,
+    "bits": arithmetic.bits,
+    "rounded": arithmetic.rounded,
+    "sum_fits": arithmetic.sum_fits,
+    "difference_fits": arithmetic.difference_fits,
+    "product_fits": arithmetic.product_fits,
     "enlarge": store.enlarge,
     "find": store.find,
     "locate": store.locate,
@@ -67,6 +56,7 @@ _CURSOR = (
 _LAYOUT = (*_CURSOR, "NODES", "OUTPUT", "RECORDS", "CROWDED", "OTHER")
 _CONSTANTS = {
     "NULL": NULL,
+    "TOO_LARGE": TOO_LARGE,
     **{name: getattr(store, name) for name in _STORE},
     **{name: getattr(layout, name) for name in _LAYOUT},
     **{name: getattr(tracking, name) for name in ("COMPLETED", "TESTED", "TAKEN_BACK")},

@@ -203,9 +203,10 @@ class Making(Asking):
             empty = f"{name} != {name}" if leaf.kind == "float" else f"{name} == NULL"
             x = self.program.fresh("x")
             self.line(f"{x} = {text}")
-            better = {"sum": f"{name} + {x}", "min": f"min({name}, {x})", "max": f"max({name}, {x})"}[
-                leaf.which
-            ]
+            total = f"{name} + {x}"
+            if leaf.kind == "int":
+                total = f"({total} if {name} != TOO_LARGE and sum_fits({name}, {x}) else TOO_LARGE)"
+            better = {"sum": total, "min": f"min({name}, {x})", "max": f"max({name}, {x})"}[leaf.which]
             self.line(f"{name} = {x} if {empty} else {better}")
 
     def room_for_match(self, leave: str | None) -> None:

@@ -72,7 +72,7 @@ class Placing:
         names = ("sum", "known") if function == "avg" else (function,)
         leaves = []
         for name in names:
-            kind: Kind = "int" if name == "known" else term.kind
+            kind: Kind = "int" if name == "known" else "float" if function == "avg" else term.kind
             leaf = Ref("leaf", variable, name, words(term), kind)
             self.aggregates[leaf] = placed
             leaves.append(replace(leaf, source="variable"))

@@ -374,7 +374,7 @@ class Plan:
 
 def words_of(ref: Ref) -> str:
     """Return a name to order leaves by."""
-    return f"{ref.variable}.{ref.which}.{ref.name}"
+    return f"{ref.variable}.{ref.which}.{ref.name}.{ref.kind}"
 
 
 def _plain(run: Term) -> bool:

@@ -17,7 +17,8 @@ nor does its negation. So a truth value is compiled twice, once into "is true" a
 
     true(not x) = false(x)      true(x and y) = true(x) and true(y)      false(x and y) = false(x) or false(y)
 
-A quotient by zero, the root of a negative number and the like are null; a fraction that is too large is infinite.
+A quotient by zero, the root of a negative number and the like are null, and so is a whole number that does not fit
+into 64 bits: ``fits`` in ``arithmetic`` says so before it is used. A fraction that is too large is infinite.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ Kind = Literal["int", "float", "text", "truth"]
 Source = Literal["variable", "event", "leaf", "old", "node", "after", "negated"]
 
 NULL = -(2**63)
+TOO_LARGE = NULL + 1  # of a sum that goes on; what is summed afterwards does not make it known again
+_FITS = {"+": "sum_fits", "-": "difference_fits", "*": "product_fits"}
 _COMPARE = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _LARGEST_POWER = 709.782712893384  # of e, that is no infinity
@@ -139,13 +142,16 @@ class Writer:
                 return repr(int(value)), []
             case Ref(kind=kind):
                 text = self._name(term)
+                if kind == "int" and term.which == "sum":
+                    return text, [f"{text} > TOO_LARGE"]
                 return text, [f"{text} == {text}" if kind == "float" else f"{text} != NULL"]
             case Apply("neg", (operand,), _):
                 text, checks = self.number(operand)
                 return f"(-{text})", checks
             case Apply("avg", operands, _):
                 texts, checks = self._all(operands)
-                return f"(({' + '.join(texts)}) / {float(len(texts))!r})", checks
+                total = " + ".join(f"np.float64({text})" for text in texts)
+                return f"(({total}) / {float(len(texts))!r})", checks
             case Apply("least" | "greatest" as which, operands, _):
                 texts, checks = self._all(operands)
                 text = texts[0]
@@ -206,17 +212,17 @@ class Writer:
 
     def _binary(self, operator: str, left: Term, right: Term) -> tuple[str, list[str]]:
         (x, y), checks = self._all((left, right))
-        if operator in ("+", "-", "*"):
-            return f"({x} {operator} {y})", checks
+        whole = "float" not in (left.kind, right.kind)
+        if operator in _FITS:
+            return f"({x} {operator} {y})", [*checks, f"{_FITS[operator]}({x}, {y})"] if whole else checks
         if operator == "/":
             return f"({x} / {y})", [*checks, f"{y} != 0"]
         if operator == "%":
             size = f"(abs({x}) % abs({y}))"
-            whole = f"({size} if {x} >= 0 else -{size})"  # np.fmod of whole numbers is not the same in Numba
-            text = f"np.fmod({x}, {y})" if "float" in (left.kind, right.kind) else whole
-            return text, [*checks, f"{y} != 0"]
+            signed = f"({size} if {x} >= 0 else -{size})"  # np.fmod of whole numbers is not the same in Numba
+            return signed if whole else f"np.fmod({x}, {y})", [*checks, f"{y} != 0"]
         if operator == "seconds":
-            return f"(({y} - {x}) / 1e6)", checks
+            return f"(({y} - {x}) / 1e6)", [*checks, f"difference_fits({y}, {x})"]
         if operator == "^":
             power = f"(np.float64({x}) ** np.float64({y}))"
             return power, [*checks, f"({x} != 0 or {y} >= 0)", f"{power} == {power}"]

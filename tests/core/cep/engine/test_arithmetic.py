@@ -13,6 +13,7 @@ from tests.core.cep.engine.streams import patterns
 from tests.core.cep.oracle import value
 
 WHOLE = (0, 1, 2, -3, 7, -8, 2**52 + 1, 2**61, -(2**61) + 1, None)
+WHOLE += (2**31, 2**40, -3037000499, 3037000500, 2**62, -(2**62), 2**63 - 1, -(2**63) + 2)
 FRACTIONS = (
     0.0,
     -0.0,
@@ -69,6 +70,16 @@ CONDITIONS = (
     "a.x NOT IN {0, 2.5}",
     "-7 % 3 = a.v - 1",
     "7 / 2 > a.v",
+    "a.v + 1 > 0",
+    "NOT a.v + a.v > 0",
+    "a.v - 3 < 0",
+    "a.w - a.v != 0",
+    "a.v * a.v > 0",
+    "NOT a.v * a.v > 0",
+    "a.v * a.w NOT IN {1, 2}",
+    "a.v * 2 - a.v = a.v",
+    "-a.v * (a.v + 1) <= 0",
+    "9223372036854775807 + a.w > 0",
 )
 
 
