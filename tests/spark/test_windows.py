@@ -28,7 +28,7 @@ from tests.spark.orders import PAST, PATIENCE_S, play
 
 Answer = dict[tuple[Any, ...], tuple[Any, ...]]
 Stage = Callable[[DataFrame], DataFrame]
-ROWS, PER_BATCH = 15_000, 2_000
+ROWS, PER_BATCH = 11_000, 2_000
 DELAY_MS = 2_000
 
 
@@ -50,7 +50,7 @@ def moment(order: Any, late_ms: int = 9_000) -> Any:
 
 
 def orders(spark: SparkSession, late_ms: int = 9_000, rows: int = ROWS) -> DataFrame:
-    """30 seconds of orders, 4 seconds a batch; the watermark waits 2 s."""
+    """22 seconds of orders, 4 seconds a batch; the watermark waits 2 s."""
     at = F.timestamp_micros(moment(F.col("id"), late_ms))
     return play(spark, rows, PER_BATCH).withColumn("ts", at).withWatermark("ts", f"{DELAY_MS} milliseconds")
 
