@@ -9,10 +9,10 @@ the last rows took, and say which partial matches to remove, which not to make, 
 saved is there for the rest of the batch, because θ is computed anew at each check.
 
 A check is due every twentieth of a window, since in a window the work of a row may become any multiple of what it
-was, but no more than fifty times in a batch. Until then rows are processed as they come. Should they take more
-than four times what they may, the rest of the piece is dropped, so that no piece eats up what was meant for all; and
-should the budget be spent before the last row, so are the rows that are left. Runs stay where rows are dropped: they
-take no time. So W is never exceeded by more than one row's work.
+was, but no more than fifty times in a batch; while rows take less than an eighth of θ, pieces become twice as long
+each time. Should the rows of a piece take more than four times what they may, the rest of it is dropped, so that no
+piece eats up what was meant for all; and should the budget be spent before the last row, so are the rows that are
+left. Runs stay where rows are dropped: they take no time. So W is never exceeded by more than one row's work.
 
 **State.** At most ``most_runs`` partial matches are kept, whatever the budget: a pattern that repeats may double them
 with every row. If there are more, those are shed that by the cost model bring least, and as long as nothing has been
@@ -60,6 +60,7 @@ _NO_BOUND_S = 1e12
 _LEAST, _MOST = 25, 2_000  # rows of a piece
 _CHECKS, _MOST_CHECKS = 20, 50  # of a window, and of a batch
 _MOST_TIMES = 4.0  # what it may take a piece may take
+_CALM = 1 / 8  # of what rows may take
 _LEAST_SHARE = 0.01  # of the work, below which nobody believes how much it would have been
 _FORMAT = BlobFormat(b"SPMSHD", version=1, owner="the shedding of a pattern")
 _LEARNED = "learned."
@@ -140,14 +141,15 @@ class Shedder:
         """Process the rows of a batch, and return their matches with what became of them."""
         found, at, before, discarded = [], 0, self._gone(), self._enforcer.discarded
         spent = Spent(rows=table.num_rows, elements=len(self.patterns.plan.elements))
-        length = self._length(table)
+        shortest = length = self._length(table)
         while at < table.num_rows:
-            left = None if budget is None else budget - spent.units
-            if left is not None and left <= 0.0:
-                length = table.num_rows  # all of them are dropped
-            piece = table.slice(at, length)
-            found.append(self._piece(piece, left, table.num_rows - at, spent))
+            left = None if budget is None else max(0.0, budget - spent.units)
+            theta = None if left is None else left / (table.num_rows - at)
+            piece = table.slice(at, table.num_rows if theta == 0.0 else length)  # what is left is dropped
+            found.append(self._piece(piece, left, theta, spent))
             at += piece.num_rows
+            calm = theta is None or self.patterns.work.spent < _CALM * theta * piece.num_rows
+            length = min(max(_MOST, shortest), 2 * length) if calm else shortest
         spent.shed_runs += self._gone() - before
         spent.passed_over = self._enforcer.discarded - discarded
         spent.runs = int(self.patterns.alive().sum())
@@ -173,19 +175,16 @@ class Shedder:
         self.patterns.counted()  # what was counted before is forgotten
         self._begin(learned)
 
-    def _piece(self, piece: pa.Table, left: float | None, rows: int, spent: Spent) -> pa.Table:
-        """Process a piece of the rows that are left of a batch."""
-        theta = None if left is None else max(0.0, left) / rows
-        if (
-            self.strategy is None or theta == 0.0
-        ):  # nothing to decide, so no need to count, which takes time, too
-            self._bounded.limit = None if left is None else max(0.0, left)
-            matches = self._bounded.process(piece)
+    def _piece(self, piece: pa.Table, left: float | None, theta: float | None, spent: Spent) -> pa.Table:
+        if self.strategy is None or theta == 0.0:
+            self._bounded.limit = left
+            matches = self._bounded.process(piece)  # there is nothing to decide, and counting takes time
         else:
             trigger = self.strategy.watch.trigger
             bound_s = _NO_BOUND_S if theta is None else max(theta, 1e-9) * _UNIT_S
             trigger.config = replace(trigger.config, bound_s=bound_s)
-            self._bounded.limit = None if theta is None else min(left, _MOST_TIMES * theta * piece.num_rows)
+            most = None if theta is None else _MOST_TIMES * theta * piece.num_rows
+            self._bounded.limit = left if left is None or most is None else min(left, most)
             matches = self._enforcer.process(piece).matches
         work = self.patterns.work
         spent.units += work.spent
@@ -195,13 +194,13 @@ class Shedder:
         return matches
 
     def _length(self, table: pa.Table) -> int:
-        """Return how many rows to process before the next check."""
+        """Return how many rows to process before a check, where time is short."""
         rows: int = table.num_rows
         if self.strategy is None:
             return rows
         times, _ = times_of(table, self.patterns.config.time)
         windows = max(1.0, float(times[-1] - times[0]) / self.patterns.query.within_us)
-        return min(_MOST, max(_LEAST, int(rows / windows / _CHECKS), rows // _MOST_CHECKS))
+        return max(_LEAST, min(_MOST, int(rows / windows / _CHECKS)), rows // _MOST_CHECKS)
 
     def _relieve(self, patterns: Patterns) -> None:
         """Shed what is more than the state may hold, and a little more."""
