@@ -100,7 +100,7 @@ def _prepared(case: Recorded) -> Prepared:
         learned=_learned(config, history, 15 if trips else 30),
         since=0,
         smooth=200 if trips else 1000,
-        check_events=20 if trips else 500,
+        check_events=20 if trips else 1000,
     )
 
 
