@@ -21,6 +21,7 @@ from spillway.bench.cep.fixed import FixedPoint, filled
 from spillway.bench.cep.negation import NegationPoint
 from spillway.bench.cep.point import Grid, Point, largest, metrics_of
 from spillway.bench.cep.tasks import outcomes
+from spillway.core.cep import PatternConfig
 from spillway.errors import SpillwayError
 
 SHARES = {"hybrid": 1.0, "state": 0.8, "input": 0.9, "random_state": 0.4, "selective_state": 0.4}
@@ -259,6 +260,18 @@ def test_the_recorded_trips_and_tasks_are_as_many_as_they_are():
     assert 30_000 < before.num_rows < 50_000
     assert month.num_rows == pytest.approx(39_137, abs=5)
     assert set(month["type"].unique().to_pylist()) == {"Subscriber", "Customer"}
+
+
+def test_selectivity_is_by_type_also_where_an_element_takes_several():
+    table = pa.table({"ts": range(6), "type": list("XYXYXZ"), "k": [1, 1, 2, 2, 1, 1]})
+    config = PatternConfig(
+        "PATTERN SEQ((X|Y)+ a[], X b) WHERE [k] WITHIN 10 s",
+        table.schema,
+        time="ts",
+        type="type",
+        compile=False,
+    )
+    assert recorded.selectivity(config, table) == (pytest.approx(5 / 3), pytest.approx(2 / 2), 0.0)
 
 
 def test_speeds_are_measured_and_put_beside_others():

@@ -19,7 +19,7 @@ speed               events per second over that without shedding; the work of sh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from statistics import fmean
@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from spillway.bench.cep.data import DS1, Stream
-from spillway.core.cep import HybridConfig, PatternConfig, TriggerConfig, WatchConfig
+from spillway.core.cep import PatternConfig, TriggerConfig, WatchConfig
 from spillway.core.cep.estimation import EstimationConfig, learn
 from spillway.core.cep.language.listings import Q1
 from spillway.core.cep.shedding import Learned, Outcome, simulate, strategy_of
@@ -137,7 +137,6 @@ class Prepared:
         over: Over = "all",
         percentile: float | None = None,
         salt: int = 0,
-        hybrid: Mapping[str, Any] | None = None,
     ) -> Shown:
         """Return what comes out under a strategy, with a bound as a share of the latency without shedding."""
         unshed_s = self.unshed_s(over, percentile)
@@ -145,11 +144,7 @@ class Prepared:
         watch = WatchConfig(
             trigger=TriggerConfig(bound_s=bound_s), over=over, smooth=self.smooth, percentile=percentile
         )
-        strategy: Any = (
-            HybridConfig(watch=watch, **hybrid).build(self.learned.model(), self.learned.events())
-            if hybrid
-            else strategy_of(name, watch, self.learned, unshed_s=unshed_s)
-        )
+        strategy = strategy_of(name, watch, self.learned, unshed_s=unshed_s)
         found = self.run(strategy, over, salt=salt)
         return self.shown(found, found.held(bound_s, self.smooth, percentile, self.since))
 

@@ -155,16 +155,16 @@ def largest(by: By) -> tuple[float, float]:
 
 
 def metrics_of(by: By, prefix: str = "") -> dict[str, float]:
-    """Return recalls, ratios at the tightest bound and how often the hybrid held its bounds."""
+    """Return recalls, ratios at tight bounds and how often the hybrid held its bounds."""
     found = {
         f"{prefix}recall.{name}.bound{100 * bound:.0f}": shown.recall
         for name, of in by.items()
         for bound, shown in of.items()
         if bound in (0.5, 0.2, 0.1)
     }
-    tight = min(by["hybrid"])
-    for name, ratio in ratios(by, tight).items():
-        found[f"{prefix}recall.hybrid_over_{SHORT[name].lower()}.bound{100 * tight:.0f}"] = ratio
+    for bound in by["hybrid"]:
+        for name, ratio in ratios(by, bound).items() if bound < 0.5 else ():
+            found[f"{prefix}recall.hybrid_over_{SHORT[name].lower()}.bound{100 * bound:.0f}"] = ratio
     held = [shown.held for shown in by["hybrid"].values()]
     return found | {f"{prefix}bound_held": sum(held) / len(held)}
 

@@ -19,13 +19,14 @@ clusters        15                                                 30
 latency         99th percentile of 200 trips                       99th percentile of 1,000 events
 ==============  =================================================  ===================================================
 
-Selectivity-based shedding goes by the user type on bikes, as in the paper: the query takes trips of either type.
+On bikes selectivity-based input shedding goes by the user type, as in the paper: the query takes trips of either
+type, and counted is how often a trip of a type is in a match of the history. State-based goes by the length of a path.
 A file belongs here if it has the columns, whatever its name and folder.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -41,6 +42,7 @@ from spillway.core.cep import PatternConfig
 from spillway.core.cep.estimation import EstimationConfig, learn
 from spillway.core.cep.language.listings import CLUSTER, HOT_PATHS
 from spillway.core.cep.shedding import Learned
+from spillway.core.cep.shedding.enforcer import type_numbers
 from spillway.errors import SpillwayError
 from spillway.replay.loaders import data_dir
 
@@ -109,7 +111,20 @@ def _last(table: pa.Table, events: int | None) -> pa.Table:
 
 
 def _learned(config: PatternConfig, history: pa.Table, clusters: int) -> Learned:
-    return learn(config, history, EstimationConfig(clusters=clusters, most_clusters=clusters))
+    learned = learn(config, history, EstimationConfig(clusters=clusters, most_clusters=clusters))
+    return replace(learned, selectivity=selectivity(config, history))
+
+
+def selectivity(config: PatternConfig, history: pa.Table) -> tuple[float, ...]:
+    """Return how often an event of each type is in a match; 0 for types that the query does not name."""
+    patterns = config.build()
+    found = patterns.process(history)
+    kinds = type_numbers(history[config.type], patterns.plan.types)
+    rows = [pc.list_flatten(each) if pa.types.is_list(each.type) else each for each in found.columns]
+    there = np.concatenate([kinds[each.to_numpy()] for each in rows])
+    types = len(patterns.plan.types)
+    in_matches, all_events = (np.bincount(each, minlength=types + 1)[:types] for each in (there, kinds))
+    return (*(in_matches / np.maximum(1, all_events)).tolist(), 0.0)
 
 
 def bikes(folder: Path | None = None) -> tuple[pa.Table, pa.Table]:
