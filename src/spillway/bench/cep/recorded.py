@@ -20,7 +20,7 @@ latency         99th percentile of 200 trips                       99th percenti
 ==============  =================================================  ===================================================
 
 On bikes selectivity-based input shedding goes by the user type, as in the paper: the query takes trips of either
-type, and counted is how often a trip of a type is in a match of the history. State-based goes by the length of a path.
+type, and counted is how often a trip of a type is in a match of the history. State-based goes by length of a path.
 A file belongs here if it has the columns, whatever its name and folder.
 """
 
