@@ -149,7 +149,7 @@ class MatchLogic:
         live.until_us = max(before, live.latest_us - self.delay_us, watermark_us)
         ready, counts.late = self._ready(live, arrived.tables()[0], before)
         counts.waiting = 0 if live.waiting is None else live.waiting.num_rows
-        began = time.perf_counter()
+        worked_s = live.shedder.worked_s
         found: list[pa.Table] = []
         if ready is not None:
             self._hold(live, ready)
@@ -160,10 +160,11 @@ class MatchLogic:
         counts.matches += live.patterns.work.matches
         results = self._with_timeouts(live, pa.concat_tables(found))
         counts.runs = live.patterns.size.runs
-        counts.work_s = time.perf_counter() - began
+        counts.work_s = live.shedder.worked_s - worked_s
         if ready is not None:
+            began = time.perf_counter()
             self._learn(live, ready, spent)
-            counts.aside_s = time.perf_counter() - began - counts.work_s
+            counts.aside_s = time.perf_counter() - began
         return results, counts
 
     def _hear(self, live: Live) -> None:

@@ -67,15 +67,15 @@ class SparkPlan:
     ids: int = 40
     lead_rate: float = 2_000.0
     lead_s: float = 20.0
-    burst_rate: float = 60_000.0
-    burst_s: float = 15.0
-    target_s: float = 4.0
+    burst_rate: float = 30_000.0
+    burst_s: float = 20.0
+    target_s: float = 6.0
     give_up_s: float = 60.0
     cycle: int = 100_000
 
 
 FULL = SparkPlan()
-QUICK = SparkPlan(speed_events=1_000_000, lead_s=10.0, burst_s=6.0)
+QUICK = SparkPlan(speed_events=1_000_000, lead_s=10.0, burst_s=8.0)
 
 
 @dataclass(frozen=True, kw_only=True)
