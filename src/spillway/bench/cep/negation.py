@@ -93,7 +93,7 @@ def figure_14(plan: Negation, found: Mapping[Task, Any], out: Path | None) -> Fi
     checks = {
         "recall_is_stable": max(recall["state"]) - min(recall["state"]) < 0.1,
         "runs_invent_nothing": min(exact["state"]) == 1.0,
-        "events_at_random_invent_more_with_more_b": exact["random_input"][-1] < exact["random_input"][0],
+        "events_at_random_invent_some": max(exact["random_input"]) < 1.0,
     }
     return Figure(
         title="Q4: recall and precision by the share of the negated type",
