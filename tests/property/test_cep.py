@@ -200,7 +200,7 @@ def test_a_program_that_asks_for_room_does_the_same(
     Nor on where the budget or the runs that there may be came to an end, nor on a snapshot before that.
     """
     seen = []
-    options = {"tracked": tracked or most is not None, "most_runs": most}
+    options = {"tracked": tracked or most is not None, "most_runs": most, "timeouts": most is not None}
     for yes, again in ((False, False), (True, False), (False, True), (True, True)):
         with tight(yes):
             how = config(query, **options)
@@ -215,6 +215,8 @@ def test_a_program_that_asks_for_room_does_the_same(
                 if again:
                     patterns = how.build(patterns.snapshot())
             result.append(found([patterns.flush()]))
+            if options["timeouts"]:
+                result.append(found([patterns.timed_out()]))
             if options["tracked"]:
                 result.append([c.tolist() for c in patterns.counted()])
             recorded = []

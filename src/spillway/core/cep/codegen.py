@@ -82,7 +82,7 @@ class Program(Text):
         """Write what is done for one row."""
         self.line("now, kind, seq = times[e], kinds[e], base + e")
         self.line("limit = now - within")
-        self.line("work, before = 1 if step == 0 else 0, ow")
+        self.line("work, before = 0, ow")
         for name, kind in self.plan.attributes:
             array = "F" if kind == "float" else "I"
             self.line(f"a_{self.layout.attributes[name]}_{kind} = {array}[{self.layout.attributes[name]}, e]")
@@ -90,7 +90,10 @@ class Program(Text):
             self.held()
         self.line("if not keep[e]:")
         with self.block():
-            self.line("kind, work = OTHER, 0")
+            self.line("kind = OTHER")
+        self.line("elif step == 0 and kind >= OTHER:")  # a moment without a row is none
+        with self.block():
+            self.line("work += 1")
         stores = [n for n, _ in enumerate(self.plan.indexes)]
         for n, name in enumerate(self.plan.types):
             self.line(f"{'if' if n == 0 else 'elif'} kind == {n}:  # {name!r}")
@@ -222,5 +225,5 @@ class Program(Text):
         self.line("cursor[HEAD] = head")
         self.line("if fail >= 0:")
         with self.block():
-            self.line("spent[e] += work - 1")
+            self.line("spent[e] += work")
             self.line("break")

@@ -29,9 +29,9 @@ class PatternConfig:
       attributes, as the paper's engine does; ``"none"``.
     - ``tracked``: whether runs have classes and are counted, so that they can be shed; ``classes`` and ``slices`` say
       how many classes a state may have and into how many slices of time the window is cut.
-    - ``most_runs``: how many runs there may be (each counted in every index it lies in); beyond that some are shed,
-      see ``Patterns.relieve``. That is looked at after every fortieth of so many runs made, and between rows: one
-      row may double their number. None is no limit.
+    - ``most_runs``: how many runs there may be (each counted in every index it lies in), with matches that wait for
+      a negated element at the end; beyond that some are shed, see ``Patterns.relieve``. That is looked at after
+      every fortieth of so many runs made, and between rows: one row may double their number. None is no limit.
     - ``timeouts``: whether runs that come to nothing can be had as a second output.
     - ``compile``: whether the query becomes machine code, which takes seconds, or is interpreted, which is a hundred
       times slower: for short tables.

@@ -110,6 +110,13 @@ def test_a_match_that_ends_with_a_negated_element_waits() -> None:
     assert finder.process(None, until_us=4_000_000).num_rows == 0
     assert finder.process(None, until_us=4_999_999).num_rows == 1, "no row before 5 s will come any more"
     assert run(query, typed("ABC"), time="ts", type="type").num_rows == 0
+    finder = patterns(query, table)
+    found = finder.process(table, budget=5, until_us=20_000_000)
+    assert found.num_rows == 1
+    assert finder.work.per_row.tolist() == [2, 2, 1, 0, 0, 1, 0, 0, 0, 0, 0], (
+        "the match that comes out is work"
+    )
+    assert finder.work.spent == 6, "a watermark is none"
 
 
 def test_texts_are_compared_and_forgotten() -> None:
