@@ -255,11 +255,11 @@ class Making(Asking):
             self.classify(state, len(self.plan.elements))
             return
         self.classify(state, state)
-        self.line(f"offered[{state}, cls, sl] += 1")
         self.line(f"refusing = chosen(salts, spare[0], limits[{state}, cls, sl], serial)")
         self.line("if refusing:")
         with self.block():
             self.line(f"refused[{state}] += 1")
+            self.line(f"offered[{state}, cls, sl] += 1")
             self.line("serial += 1")
         parent = "0" if self.step.begin else f"i{self.store}[3, p]"
         self.line(f"path = path_of(pslots, paths, {parent}, {state}, cls)")
@@ -284,6 +284,8 @@ class Making(Asking):
 
     def note(self, state: int, runs: bool, complete: str | None) -> None:
         """Write what is counted and recorded for a new run or match."""
+        if state != self.plan.last or self.plan.elements[state].repeated:
+            self.line(f"offered[{state}, cls, sl] += 1")
         if complete and not self.plan.held:
             self.line(f"if {complete}:")
             with self.block():

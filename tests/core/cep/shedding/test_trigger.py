@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -96,22 +97,46 @@ def seen(alive: float, times: list[float]) -> Seen:
     )
 
 
+def all_kept(alive: float, times: list[float]) -> Seen:
+    return replace(seen(alive, times), kept=np.ones(len(times), bool))
+
+
 def test_growth_between_checks_is_reckoned_with() -> None:
     model = CostModel(*np.ones((3, 1, 1, 1)), last=np.ones(1, bool))
-    watch = WatchConfig(trigger=TriggerConfig(bound_s=1.0, margin=0.0), smooth=2).build(model)
-    assert watch.violation(seen(100.0, [1.0, 1.0])) == 0.0
+    trigger = TriggerConfig(bound_s=1.0, margin=0.0, margin_step=0.0)
+    watch = WatchConfig(trigger=trigger, smooth=2).build(model)
+    assert watch.violation(all_kept(100.0, [1.0, 1.0])) == 0.0
     watch.leave(np.full((1, 1, 1), 50.0))
-    v = watch.violation(seen(100.0, [1.0, 1.0]))
-    assert v == pytest.approx((125 - 75) / 100), "75 runs cost 1 s; of the 100 that are there 50 are too many"
+    v = watch.violation(all_kept(100.0, [1.0, 1.0]))
+    mean = (100 * math.exp(-1) + 75) / (1 + math.exp(-1))
+    assert v == pytest.approx((125 - mean) / 100), "as many runs as were there on average cost 1 s"
 
 
 def test_what_runs_do_not_cause_is_not_saved_by_shedding_them() -> None:
     model = CostModel(*np.ones((3, 1, 1, 1)), last=np.ones(1, bool))
     trigger = TriggerConfig(bound_s=0.8, margin=0.0, margin_step=0.0)
     watch = WatchConfig(trigger=trigger, smooth=2).build(model)
-    half = replace(seen(100.0, [1.0, 1.0]), examined=1.0)
+    half = replace(all_kept(100.0, [1.0, 1.0]), examined=1.0)
     assert watch.violation(half) == pytest.approx(0.2 / 0.5), "0.2 s too much, and only 0.5 s come of runs"
     assert watch.violation(replace(half, examined=0.0)) <= 1.0
+
+
+def test_events_that_are_discarded_make_runs_cheaper() -> None:
+    model = CostModel(*np.ones((3, 1, 1, 1)), last=np.ones(1, bool))
+    trigger = TriggerConfig(bound_s=1.0, margin=0.0, margin_step=0.0)
+    watch = WatchConfig(trigger=trigger, smooth=4).build(model)
+    view = all_kept(100.0, [1.0, 1.0, 1.0, 1.0])
+    assert watch.violation(view, usually=1.0) == 0.0
+    assert watch.expected(view.counts.alive, kept=0.5) == pytest.approx(0.5)
+    room = watch.room(count=2)
+    assert room is not None
+    assert (room.all_s, room.completing_s) == pytest.approx((2.0, 1.0)), (
+        "as much as goes out of the last four"
+    )
+    watch.leave(view.counts.alive / 2)
+    room = watch.room(count=2)
+    assert room is not None
+    assert room.completing_s == pytest.approx(0.5)
 
 
 def test_only_events_that_complete_and_were_kept_may_count() -> None:

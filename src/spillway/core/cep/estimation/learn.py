@@ -16,6 +16,7 @@ import pyarrow as pa
 from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.estimation.estimate import Classes, EstimationConfig, Recorded, estimate_recorded
 from spillway.core.cep.estimation.history import History, history_of
+from spillway.core.cep.estimation.pairing import Shape, paired
 from spillway.core.cep.operator import Patterns
 from spillway.core.cep.plan import Plan
 from spillway.core.cep.shedding.enforcer import type_numbers
@@ -26,6 +27,7 @@ from spillway.core.cep.terms import Ref, refs
 from spillway.errors import SpillwayError
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 Each = Callable[[Callable[[Recorded], Classes], Iterable[Recorded]], Iterable[Classes]]
 
 
@@ -56,7 +58,7 @@ def learn(
     )
     states = [_of_state(plan, history, state, settings) for state in range(len(plan.elements))]
     found = list(each(estimate_recorded, states))
-    return _together(patterns, table, matched.num_rows, history, found, kappa, settings)
+    return _together(patterns, table, matched.num_rows, record, history, found, kappa, settings)
 
 
 def _of_state(plan: Plan, history: History, state: int, settings: EstimationConfig) -> Recorded:
@@ -66,7 +68,7 @@ def _of_state(plan: Plan, history: History, state: int, settings: EstimationConf
     return Recorded(features[:, : len(refs)], gain, cost, settings, compared)
 
 
-def _work_per_slice(patterns: Patterns, record: dict[str, npt.NDArray[np.int64]]) -> Floats:
+def _work_per_slice(patterns: Patterns, record: dict[str, Ints]) -> Floats:
     """Return κ: examinations of the runs of a state over how long they were there, in slices."""
     _, own, _ = patterns.counted()
     within, end = patterns.query.within_us, record["at_us"].max()
@@ -80,6 +82,7 @@ def _together(
     patterns: Patterns,
     table: pa.Table,
     matched: int,
+    record: dict[str, Ints],
     history: History,
     found: list[Classes],
     kappa: Floats,
@@ -107,11 +110,15 @@ def _together(
         Recorded(x[late], matches[at][late, None], work[at][late, None], mean, compared)
     )
     tree = _beyond(plan, history, events.tree, x, sieve.completing, settings.most_clusters)
-    rate = np.bincount(tree.classify(x), minlength=tree.classes) / max(1, len(kinds))
+    of_rows = np.full(len(kinds), -1, np.int64)
+    of_rows[at] = tree.classify(x)
+    rate = np.bincount(of_rows[at], minlength=tree.classes) / max(1, len(kinds))
     unseen = np.zeros(tree.classes - events.tree.classes)
     half = len(kinds) // 2
     last_runs = plan.last if plan.elements[-1].repeated else plan.last - 1
     completes = np.arange(states) >= max(0, last_runs)
+    single = plan.last > 0 and not plan.elements[-1].repeated
+    shape = Shape(tree.classes if single else 0, slices, patterns.query.within_us)
     return Learned(
         trees=trees,
         last=tree,
@@ -124,6 +131,7 @@ def _together(
         event_matches=np.append(events.gain[:, 0], unseen),
         per_event=np.array([work[half:].mean(), matches[half:].mean()]),
         selectivity=_selectivity(plan, kinds, matched),
+        **paired(record, history, trees, of_rows, float(kappa[max(0, plan.last - 1)]), shape),
     )
 
 
@@ -161,7 +169,7 @@ def _beyond(plan: Plan, history: History, tree: Tree, x: Floats, names: list[str
     return tree
 
 
-def _selectivity(plan: Plan, kinds: npt.NDArray[np.int64], matches: int) -> tuple[float, ...]:
+def _selectivity(plan: Plan, kinds: Ints, matches: int) -> tuple[float, ...]:
     """Return matches per event by type; a type that several elements take counts for each of them.
 
     Negated types are in no match, but each of their events may forbid some: they count as the most selective.

@@ -111,15 +111,17 @@ class InputBaseline(_Baseline):
         n, smooth, slices = len(seen.times), self.watch.config.smooth, seen.counts.alive.shape[2]
         window = max(smooth, n * slices / max(seen.share_of_slice, 1e-9))
         self.watch.pace = smooth / window
+        self.watch.learn(seen)
         self.watch.violation(seen)
-        mu = self.watch.latency.value
+        mu = self.watch.expected(seen.counts.alive, self.keep)
         if mu > 0.0:
             slowly = n / (self.config.elements * window)
             p = self.keep * (self.watch.trigger.target_s / mu) ** slowly
             self.keep = min(1.0, max(1e-6, p))
         if self.keep >= 1.0:
             return Orders(reason="the bound holds")
-        return Orders(types=1.0 - self._kept(), reason=f"{self.keep:.1%} of the events are kept")
+        reason = f"{self.keep:.1%} of the events are kept"
+        return Orders(types=1.0 - self._kept(), room=self.watch.room(n), reason=reason)
 
     def _kept(self) -> Floats:
         """Return the share of each type that is kept; one number for all stands for any type."""

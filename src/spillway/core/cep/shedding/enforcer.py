@@ -19,7 +19,7 @@ from spillway.core.blob import BlobFormat, under
 from spillway.core.cep.operator import Patterns
 from spillway.core.cep.shedding.cost_model import Counts
 from spillway.core.cep.shedding.input_filter import InputFilter
-from spillway.core.cep.shedding.orders import Orders, Seen
+from spillway.core.cep.shedding.orders import Orders, Room, Seen
 from spillway.core.cep.shedding.tree import Tree
 from spillway.core.join.values import times_of
 from spillway.errors import SpillwayError
@@ -27,7 +27,7 @@ from spillway.errors import SpillwayError
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-_FORMAT = BlobFormat(b"SPENFO", version=1, owner="an enforcer")
+_FORMAT = BlobFormat(b"SPENFO", version=2, owner="an enforcer")
 _NUMBERS = ("shed_runs", "refused_runs", "discarded", "rows", "_checks", "_latest")
 _TABLES = ("shed", "refuse", "unwanted", "events", "types")
 
@@ -86,7 +86,7 @@ class Enforcer:
         self._latest: int | None = None
         if state is not None:
             self._restore(state)
-        patterns.classify(list(trees))
+        patterns.classify(list(trees), self.filter.over_features())
 
     def process(self, table: pa.Table) -> Done:
         """Process rows under the orders of the last check, then make the next check."""
@@ -110,6 +110,7 @@ class Enforcer:
         examined = float(p.counted(reset=False).own.sum())
         completed, own, tested = p.counted(omega=self.resource)
         counts = Counts(p.alive().astype(np.float64), completed, own, tested)
+        pairs, offered = p.paired()
         return Seen(
             times=spent * self.units[kinds],
             work=spent,
@@ -119,6 +120,8 @@ class Enforcer:
             counts=counts,
             examined=examined,
             share_of_slice=passed_us * p.config.slices / p.query.within_us,
+            pairs=pairs.astype(np.float64),
+            offered=offered.astype(np.float64),
         )
 
     def _passed(self, table: pa.Table) -> int:
@@ -147,10 +150,13 @@ class Enforcer:
             "numbers": {name: getattr(self, name) for name in _NUMBERS},
             "spare": self.orders.spare,
             "reason": self.orders.reason,
+            "room": None if self.orders.room is None else list(self.orders.room._replace(rank=None)),
             "sheds": self.strategy is not None,
         }
         orders = {name: getattr(self.orders, name) for name in _TABLES}
         arrays = {f"orders.{name}": table for name, table in orders.items() if table is not None}
+        if self.orders.room is not None and self.orders.room.rank is not None:
+            arrays["rank"] = self.orders.room.rank
         if self.strategy is not None:
             arrays["strategy"] = np.frombuffer(self.strategy.snapshot(), np.uint8)
         return _FORMAT.write(meta, arrays)
@@ -166,7 +172,10 @@ class Enforcer:
             self.strategy.restore(arrays["strategy"].tobytes())
         for name, number in meta["numbers"].items():
             setattr(self, name, number)
-        self.orders = Orders(**under("orders.", arrays), spare=meta["spare"], reason=meta["reason"])
+        room = None if meta["room"] is None else Room(*meta["room"])._replace(rank=arrays.get("rank"))
+        self.orders = Orders(
+            **under("orders.", arrays), room=room, spare=meta["spare"], reason=meta["reason"]
+        )
 
 
 def type_numbers(column: pa.ChunkedArray, types: Sequence[str]) -> Ints:

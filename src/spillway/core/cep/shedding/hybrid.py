@@ -3,23 +3,30 @@
 At each check, every hundred events or so:
 
 1. The latency to expect with the runs now alive is compared with the bound: v is the share of them that has to go.
-2. The shedding set D is chosen among the groups of live runs and the classes of events that complete matches: the
-   least share of matches for a share v of the work. Runs in D are removed (state-based shedding), events in D are
+2. The price λ is the largest worth, in matches per work, at which the latency would still be above the bound in the
+   long run if everything were shed that is worth no more (see ``_price``; for worths, pairs). Runs of such groups are not
+   made, events are discarded that would only make such runs or complete too few matches (input-based shedding). What
+   brings nothing at all is left out as long as anything is shed.
+3. The shedding set D is chosen among the groups of live runs and the classes of events that complete matches: the
+   least loss of matches for a share v of the work. Runs in D are removed (state-based shedding), events in D are
    discarded until the next check.
-3. The price λ is the worth, in matches per work, of the best group that is in D as a whole. Whatever is worth no
-   more than λ need not come in: runs of such groups are not made, events are discarded that would only make such runs
-   or complete too few matches (input-based shedding).
-4. λ follows the prices of the checks over ``price_windows``; a check at which nothing had to go counts as 0, so that
-   after a while only what brings nothing stays out. After ``hold_windows`` without shedding the filter is off.
+4. If the next events, as they come, would still take more than there is room for, further ones that complete matches
+   are discarded, those worth least first (see watch, input_filter).
+5. After ``hold_windows`` without need the filter is off.
 
 So state-based shedding cuts what is there, at once and by just as much as needed, and input-based shedding avoids the
 work of making what would be cut next. Both go by one cost model and one price; no weight between them has to be set.
 
+**Saving.** What D saves is what its runs would take in the rest of their life. Where events are not discarded, runs
+have to make up for chance as well: then it is what they take now, and old runs go first, of which little is lost.
+
 **Early states.** Refusing a run of a state from which no match comes directly shows up to a window later. For these
-λ follows over a window, or the latency would swing with the window's period.
+the price follows over a window, or the latency would swing with the window's period; and since what comes of them
+is less certain, they go only at half of it.
 
 **Witnesses.** What is always shed is never seen again, even when the stream has changed and it would be worth most. A
-share ``spare`` of all runs and events, chosen by a hash, is never shed: it tells what its group is worth now.
+share ``spare`` of all runs and events, chosen by a hash, is never shed: it tells what its group is worth now. Runs of
+early states cost little, and of these ``early_spare`` stays.
 
 ===========  ======================  ====================
 strategy     removes and refuses     discards events
@@ -29,17 +36,19 @@ strategy     removes and refuses     discards events
 ``input``    no                      yes
 ===========  ======================  ====================
 
+Where the bound is on the latency of matches or on a percentile, discarding an event that completes matches does not
+make the others faster: it is not done.
+
 **Deviations.** The filter of the paper discards events that are in runs of D, until the bound holds again (Equation
-9). Here λ stands for all recent D, so that the filter does not swing with each of them; and it knows events that
-complete matches, which are in no run. D is split (see knapsack), and the saving of D is what it saves at once (see
+9). Here λ stands for all D to come, so that the filter does not swing with each of them; and it knows events that
+complete matches, which are in no run. D is split (see knapsack), and its saving is that of its own runs (see
 cost_model).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +57,8 @@ from spillway.core.blob import together, under
 from spillway.core.cep.shedding.cost_model import CostModel
 from spillway.core.cep.shedding.events import EventModel
 from spillway.core.cep.shedding.knapsack import exact_set, greedy_set, split_shares
-from spillway.core.cep.shedding.orders import Orders, Seen
+from spillway.core.cep.shedding.orders import Orders, Room, Seen
+from spillway.core.cep.shedding.pairs import Pairs
 from spillway.core.cep.shedding.state import FORMAT, read_state
 from spillway.core.cep.shedding.watch import WatchConfig
 from spillway.core.control.checks import require_number
@@ -57,6 +67,7 @@ from spillway.errors import unknown
 Floats = npt.NDArray[np.float64]
 Strategy = Literal["hybrid", "state", "input"]
 Selection = Literal["split", "exact", "greedy"]
+_SURE = 1.15  # times the target: above it that is not so by chance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,16 +75,17 @@ class HybridConfig:
     """The bound, and how it is held by shedding runs and events.
 
     - ``select``: how the shedding set is chosen.
-    - ``weight``: w, how fast the cost model follows the stream; ``spare``: the share of witnesses.
-    - ``price_windows``, ``hold_windows``: how slowly λ follows, and how long it stays without shedding, in windows.
+    - ``weight``: w, how fast the cost model follows the stream.
+    - ``spare``, ``early_spare``: the share of witnesses, and that among runs of early states.
+    - ``hold_windows``: how long the filter stays without need, in windows.
     """
 
     watch: WatchConfig
     strategy: Strategy = "hybrid"
     select: Selection = "split"
     weight: float = 0.5
-    spare: float = 0.01
-    price_windows: float = 0.4
+    spare: float = 0.005
+    early_spare: float = 0.1
     hold_windows: float = 0.5
 
     def __post_init__(self) -> None:
@@ -85,55 +97,186 @@ class HybridConfig:
                 raise unknown(field, value, choices)
         require_number("weight", self.weight, 0.0, 1.0)
         require_number("spare", self.spare, 0.0, 1.0)
-        require_number("price_windows", self.price_windows, 0.0, above=True)
+        require_number("early_spare", self.early_spare, 0.0, 1.0)
         require_number("hold_windows", self.hold_windows, 0.0)
 
-    def build(self, model: CostModel, events: EventModel, state: bytes | None = None) -> Hybrid:
+    def build(
+        self, model: CostModel, events: EventModel, pairs: Pairs | None = None, state: bytes | None = None
+    ) -> Hybrid:
         """Return the shedder with what is known of runs and events, or as it was when a snapshot was made."""
-        shedder = Hybrid(self, model, events)
+        shedder = Hybrid(self, model, events, pairs)
         if state is not None:
             shedder.restore(state)
         return shedder
 
 
+class Worth(NamedTuple):
+    """Matches per work of runs, by state, class and slice, and of classes of events."""
+
+    runs: Floats
+    events: Floats
+
+
 class Hybrid:
     """Decides at each check what to shed."""
 
-    def __init__(self, config: HybridConfig, model: CostModel, events: EventModel) -> None:
-        self.config, self.model, self.events = config, model, events
+    def __init__(
+        self, config: HybridConfig, model: CostModel, events: EventModel, pairs: Pairs | None = None
+    ) -> None:
+        self.config, self.model, self.events, self.pairs = config, model, events, pairs
         model.weight = events.weight = config.weight
+        if pairs is not None:
+            pairs.weight = config.weight
         self.watch = config.watch.build(model)
         self.price: float | None = None
         self.slow_price = 0.0
         self.idle = 0.0
-        self._orders = Orders()
-        self._chosen = np.zeros_like(events.rate)
+        self._runs_go = config.strategy != "input"
+        self._events_go = config.strategy != "state" and self.watch.momentary
+        self._most = 1.0 - config.spare
 
     def step(self, seen: Seen) -> Orders:
         """Take in what was seen since the last check, and decide."""
+        alive = seen.counts.alive
+        self._learn(seen)
+        worth, rate = self._worth(), self._rate()
+        discard = self._poor(worth)
+        v = self.watch.violation(seen, 1.0 - float(rate @ discard))
+        self._follow(self._price(alive, worth, rate), v, seen.share_of_slice / self.model.slices)
+        if self.price is None:
+            return Orders(reason="the bound holds")
+        discard, shed = self._poor(worth), None
+        if v > 0.0 and self.watch.trigger.may_shed():
+            shed, chosen = self._choose(alive, v, worth, rate * (1.0 - discard))
+            discard = 1.0 - (1.0 - discard) * (1.0 - chosen)
+        if shed is not None:
+            self.watch.leave(alive * (1.0 - shed))
+        return self._order(shed, discard, worth, v, len(seen.times))
+
+    def _learn(self, seen: Seen) -> None:
         self.events.count(seen.classes, seen.kept, seen.work, seen.matches)
         if self.watch.learn(seen):
             self.events.adapt()
-        v = self.watch.violation(seen)
-        shed, price = None, None
-        self._chosen = np.zeros_like(self.events.rate)
-        if v > 0.0 and self.watch.trigger.may_shed():
-            shed, price = self._choose(seen.counts.alive, v)
-            if shed is not None:
-                self.watch.leave(seen.counts.alive * (1.0 - shed))
-        self._follow(price, seen.share_of_slice / self.model.slices)
-        self._orders = self._order(shed, v)
-        return self._orders
+        if self.pairs is not None and seen.pairs is not None and seen.offered is not None:
+            own = seen.counts.own[-2].sum(axis=1)
+            self.pairs.count(seen.pairs, seen.offered[-2], own, seen.classes, seen.kept, seen.share_of_slice)
+
+    def _worth(self) -> Worth:
+        runs, events = self.model.worth(), self.events.worth()
+        if self.pairs is not None:
+            of_runs, events = self.pairs.prices(self._runs_go, self._events_go)
+            runs[-2] = of_runs[:, None]
+        return Worth(runs, events)
+
+    def _rate(self) -> Floats:
+        """Return the share of each class in the events that complete matches."""
+        rate = self.events.rate if self.pairs is None else self.pairs.rate
+        return rate / max(float(rate.sum()), 1e-300)
+
+    def _poor(self, worth: Worth) -> Floats:
+        """Return the share of each class of events that is worth no more than the price."""
+        if self.price is None or not self._events_go:
+            return np.zeros_like(worth.events)
+        return np.where(worth.events <= self.price, self._most, 0.0)
+
+    def _price(self, alive: Floats, worth: Worth, rate: Floats) -> float | None:
+        """Return the largest price at which the latency would still be above the target; None if it never is."""
+        model, latency, target = self.model, self.watch.latency, self.watch.trigger.target_s
+        own, cost = alive * model.own, alive * model.cost
+        if self.pairs is not None:
+            each = own[-2].sum() / max(float(alive[-2].sum()), 1e-300)
+            of_class = self.pairs.population * each
+            own[-2] = of_class[:, None] / own.shape[2]
+        known = [values[np.isfinite(values)] for values in worth]
+        levels = np.unique(np.concatenate([[-1.0, 0.0], *known]))
+        load, last, share = np.zeros(len(levels)), np.zeros(len(levels)), np.ones(len(levels))
+        for state in range(len(own)):
+            stays = worth.runs[state].ravel()[None] > levels[:, None]
+            stays |= not self._runs_go
+            if model.last[state]:
+                last += stays @ own[state].ravel()
+                continue
+            load += stays @ own[state].ravel()
+            offspring = np.maximum(0.0, cost[state] - own[state]).ravel()
+            if offspring.sum() > 0.0:
+                share = share * (stays @ offspring) / offspring.sum()
+        if self._events_go:
+            last = last * ((worth.events[None] > levels[:, None]) @ rate)
+        load = share * last if self.watch.only_last else load + share * last
+        expected = np.array([latency.expected(x) for x in load.tolist()])
+        if not (expected >= target).any():
+            return None
+        if expected[levels == 0.0] < _SURE * target:
+            return 0.0
+        return float(levels[expected >= target].max())
+
+    def _follow(self, price: float | None, v: float, passed: float) -> None:
+        """Shed from when there is too much on, until for a while there would not be too much without."""
+        if v > 0.0 or (self.price is not None and price is not None):
+            self.price, self.idle = max(0.0, price or 0.0), 0.0
+        else:
+            self.idle += passed
+            if self.idle > self.config.hold_windows + 1e-9:
+                self.price = None
+        self.slow_price += min(1.0, passed) * ((self.price or 0.0) - self.slow_price)
+
+    def _choose(self, alive: Floats, v: float, worth: Worth, rate: Floats) -> tuple[Floats | None, Floats]:
+        """Return the shares of live runs to remove, and of the events of each class that are still let in."""
+        model = self.model
+        rest, loss = alive * model.ahead(model.own), alive * model.ahead(model.gain)
+        if self.pairs is not None:
+            known = np.where(np.isfinite(worth.runs[-2]), worth.runs[-2], 0.0)
+            loss[-2] = known * rest[-2]
+        own = rest if self._events_go else alive * model.own
+        work = max(float(own.sum()), 1e-300)
+        saving = np.where(np.isfinite(worth.runs), own / work, 0.0) * self._runs_go
+        part = model.load(alive, only_last=True) / max(model.load(alive), 1e-300)
+        of_events = rate / max(float(rate.sum()), 1e-300) * part * self._events_go
+        of_events = np.where(np.isfinite(worth.events), of_events, 0.0)
+        lost = np.where(of_events > 0.0, worth.events, 0.0) * of_events * work * (1.0 - 1e-9)
+        shares = self._select(np.append(loss, lost), np.append(saving, of_events), v)
+        runs, events = shares[: loss.size].reshape(loss.shape), shares[loss.size :]
+        return (runs if self._runs_go else None), events
+
+    def _select(self, loss: Floats, saving: Floats, v: float) -> Floats:
+        if self.config.select == "split":
+            return split_shares(loss, saving, v, self._most)
+        choose = exact_set if self.config.select == "exact" else greedy_set
+        return choose(loss, saving * self._most, v).astype(np.float64) * self._most
+
+    def _order(self, shed: Floats | None, discard: Floats, worth: Worth, v: float, count: int) -> Orders:
+        assert self.price is not None
+        last, strategy = self.model.last[:, None, None], self.config.strategy
+        price = np.where(last, self.price, min(self.price, self.slow_price) / 2)
+        most = np.where(last, self._most, min(self._most, 1.0 - self.config.early_spare))
+        poor = np.where(worth.runs <= price, most, 0.0)
+        return Orders(
+            shed=shed,
+            refuse=poor if self._runs_go else None,
+            unwanted=None if strategy == "state" else poor,
+            events=discard if self._events_go else None,
+            room=self._room(count, worth) if self._events_go else None,
+            spare=self.config.spare,
+            reason=f"{v:.1%} too much work; what brings at most {self.price:.3g} matches per work is left out",
+        )
+
+    def _room(self, count: int, worth: Worth) -> Room | None:
+        """Return the room for the next events; those worth less than half of the average go a little earlier."""
+        room = self.watch.room(count, worth.events)
+        if room is None or self.pairs is None:
+            return room
+        total = float(self.pairs.examined.sum())
+        return room._replace(cheap=self.pairs.matches.sum() / total / 2 if total > 0.0 else 0.0)
 
     def snapshot(self) -> bytes:
         """Return all that it knows, from which ``build(state)`` goes on exactly."""
         price = np.nan if self.price is None else self.price
-        discarded = np.empty(0) if self._orders.events is None else self._orders.events
-        own = {"numbers": np.array([price, self.slow_price, self.idle]), "discarded": discarded}
+        own = {"numbers": np.array([price, self.slow_price, self.idle])}
         parts = {
             "model": self.model.snapshot(),
             "events": self.events.snapshot(),
             "watch": self.watch.snapshot(),
+            "pairs": {} if self.pairs is None else self.pairs.snapshot(),
         }
         return FORMAT.write({"strategy": self.config.strategy}, own | together(parts))
 
@@ -145,59 +288,5 @@ class Hybrid:
         self.model = self.watch.model = CostModel.restore(under("model.", found))
         self.events = EventModel.restore(under("events.", found))
         self.watch.restore(under("watch.", found))
-        discarded = found["discarded"]
-        self._orders = Orders(events=discarded if len(discarded) else None)
-        self._chosen = np.zeros_like(self.events.rate)
-
-    def _choose(self, alive: Floats, v: float) -> tuple[Floats | None, float]:
-        """Return the shares of live runs to remove, and the price."""
-        loss, saving = self.model.shares(alive)
-        saving = np.where(self.model.seen, saving, 0.0)
-        event_loss, event_saving = self.events.shares()
-        if self._orders.events is not None:
-            event_saving = event_saving * (1.0 - self._orders.events)
-        event_saving = event_saving * (not self.watch.only_last and self.config.strategy != "state")
-        losses, savings = np.append(loss, event_loss), np.append(saving, event_saving)
-        shares = self._select(losses, savings, v)
-        runs, events = shares[: loss.size].reshape(loss.shape), shares[loss.size :]
-        whole = 1.0 - self.config.spare - 1e-9
-        paid = np.append(self.model.worth()[runs >= whole], self.events.worth()[events >= whole])
-        price = float(paid[np.isfinite(paid)].max(initial=0.0))
-        self._chosen = events
-        return (None if self.config.strategy == "input" else runs), price
-
-    def _select(self, loss: Floats, saving: Floats, v: float) -> Floats:
-        most = 1.0 - self.config.spare
-        if self.config.select == "split":
-            return split_shares(loss, saving, v, most)
-        choose = exact_set if self.config.select == "exact" else greedy_set
-        return choose(loss, saving * most, v).astype(np.float64) * most
-
-    def _follow(self, price: float | None, passed: float) -> None:
-        """Let λ follow: at once when shedding begins, then slowly; None where nothing had to go."""
-        paid = price or 0.0
-        self.slow_price += min(1.0, passed) * (paid - self.slow_price)
-        self.idle = 0.0 if price is not None else self.idle + passed
-        if self.idle > self.config.hold_windows + 1e-9:
-            self.price = None
-        elif self.price is None:
-            self.price = price
-        else:
-            self.price += -math.expm1(-passed / self.config.price_windows) * (paid - self.price)
-
-    def _order(self, shed: Floats | None, v: float) -> Orders:
-        if self.price is None:
-            return Orders(reason="the bound holds")
-        most, strategy = 1.0 - self.config.spare, self.config.strategy
-        price = np.where(self.model.last, self.price, min(self.price, self.slow_price))[:, None, None]
-        poor = np.where(self.model.worth() <= price, most, 0.0)
-        poor_events = np.where(self.events.worth() <= self.price, most, 0.0)
-        poor_events = np.maximum(poor_events, self._chosen)
-        return Orders(
-            shed=shed,
-            refuse=None if strategy == "input" else poor,
-            unwanted=None if strategy == "state" else poor,
-            events=None if strategy == "state" or self.watch.only_last else poor_events,
-            spare=self.config.spare,
-            reason=f"{v:.1%} too much work; what brings at most {self.price:.3g} matches per work is left out",
-        )
+        pairs = under("pairs.", found)
+        self.pairs = Pairs.restore(pairs) if pairs else None

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from spillway.core.cep.plan import Plan
 from spillway.core.cep.shedding.draws import draws
-from spillway.core.cep.shedding.orders import Orders
+from spillway.core.cep.shedding.orders import Orders, Room
 from spillway.core.cep.shedding.tree import Tree
 
 Ints = npt.NDArray[np.int64]
@@ -57,6 +57,14 @@ class InputFilter:
         """The attributes by which events of the last element are classed."""
         return list(dict.fromkeys(name for name in self._names[-1] if name is not None))
 
+    def over_features(self) -> Tree:
+        """Return the tree of events over the features of the last state, of which ``completing`` are some."""
+        at = np.array([self._names[-1].index(name) for name in self.completing], np.int64)
+        inner = ~self.last.leaves
+        feature = self.last.feature.copy()
+        feature[inner] = at[feature[inner]]
+        return Tree(feature, self.last.threshold, self.last.left, self.last.right)
+
     def classes(self, kinds: Ints, attributes: Mapping[str, Floats]) -> Ints:
         """Return the classes of events that can complete a match, -1 for others; ``kinds`` are numbers of types."""
         found = np.full(len(kinds), -1, np.int64)
@@ -76,10 +84,25 @@ class InputFilter:
             share = orders.types[kinds] if len(orders.types) > 1 else np.full(len(kinds), orders.types[0])
         elif orders.unwanted is not None or orders.events is not None:
             share = self._shares(orders, kinds, attributes, classes)
-        goes = draws(numbers, self.salt) < share
+        keep = draws(numbers, self.salt) >= share
+        if orders.room is not None:
+            keep &= ~self._too_many(orders.room, keep, classes, numbers)
         if orders.spare > 0.0:
-            goes &= draws(numbers, _SPARED) >= orders.spare
-        return ~goes
+            keep |= draws(numbers, _SPARED) < orders.spare
+        return keep
+
+    def _too_many(self, room: Room, keep: Bools, classes: Ints, numbers: Ints) -> Bools:
+        """Return which events to discard besides, so that the others take no more than there is room for."""
+        goes, able = np.zeros(len(keep), np.bool_), classes >= 0
+        expected = np.where(keep, np.where(able, room.completing_s, room.other_s), 0.0)
+        above = float(expected.sum()) - room.all_s
+        at = np.flatnonzero(keep if room.rank is None else keep & able)
+        rank = np.zeros(len(at)) if room.rank is None else room.rank[classes[at]]
+        at = at[np.lexsort((draws(numbers[at], self.salt + 1), rank))]
+        before = np.cumsum(expected[at]) - expected[at]
+        early = np.where(np.sort(rank) <= room.cheap, room.early_s, 0.0)
+        goes[at[before < above + early]] = True
+        return goes
 
     def _shares(self, orders: Orders, kinds: Ints, attributes: Mapping[str, Floats], classes: Ints) -> Floats:
         """Return the share of each event's like that is to go: the least over its elements."""

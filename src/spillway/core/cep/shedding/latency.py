@@ -9,15 +9,23 @@ twice. The paper waits for a while after shedding. Here the load of the state, L
 there cause per time, by the cost model), is noted along with each measurement, as is the part f of the latency that
 does not come of examining runs: the event itself, runs made and matches written. Then
 
-    μ̂ = μ (f + (1 - f) L(now) / mean L of the measurements)
+    μ̂ = μ̄ (f + (1 - f) L(now) / L̄)
 
-is what the latency will be with the runs that are there now. After shedding L is smaller at once, and so is μ̂.
+is what the latency will be with the runs that are there now. After shedding L is smaller at once, and so is μ̂. μ̄ and
+L̄ are the means of μ and of L over the measurements of several checks, with weights that fade over ``forget`` a check:
+what a unit of load takes changes slowly, whereas n events may by chance hold many that take long.
+
+**Room.** Of the last n measurements all but the next c will still count at the next check. So these c may take
+
+    n θ - (sum of the last n - c)
+
+in all if the mean is to be θ at most.
 
 >>> latency = Latency(size=4)
 >>> latency.observe(np.array([10.0, 30.0]), load=2.0, fixed=0.5)
 >>> latency.observe(np.array([20.0, 20.0]), load=2.0, fixed=0.5)
->>> latency.value, latency.expected(1.0)
-(20.0, 15.0)
+>>> latency.value, latency.expected(1.0), latency.room(25.0, 2)
+(20.0, 15.0, 60.0)
 """
 
 from __future__ import annotations
@@ -44,12 +52,18 @@ class Latency:
         self.times: Floats = np.empty(0)
         self.loads: Floats = np.empty(0)
         self.fixed: Floats = np.empty(0)
+        self.usual = np.zeros(4)
 
-    def observe(self, times: Floats, load: float, fixed: float = 0.0) -> None:
+    def observe(self, times: Floats, load: float, fixed: float = 0.0, forget: float = 1.0) -> None:
         """Add measurements, made while the state had this load; ``fixed`` is f."""
         self.times = np.concatenate([self.times, times])[-self.size :]
         self.loads = np.concatenate([self.loads, np.full(len(times), load)])[-self.size :]
         self.fixed = np.concatenate([self.fixed, times * fixed])[-self.size :]
+        if len(self.times):
+            total = float(self.times.sum())
+            f = float(self.fixed.sum()) / total if total > 0 else 0.0
+            now = np.array([self.value, float(self.loads.mean()), f * self.value, 1.0])
+            self.usual = (1.0 - forget) * self.usual + now
 
     @property
     def value(self) -> float:
@@ -62,22 +76,28 @@ class Latency:
 
     def expected(self, load: float) -> float:
         """μ̂, the latency to expect at this load. Where the load is not known it is μ."""
-        usual = float(self.loads.mean()) if len(self.loads) else 0.0
-        f = self.fixed_share
-        return self.value * (f + (1.0 - f) * load / usual) if usual > 0 and load >= 0 else self.value
+        value, usual, fixed, count = self.usual
+        if usual <= 0.0 or load < 0.0:
+            return self.value
+        return float((fixed + (value - fixed) * load * count / usual) / count)
 
     @property
-    def fixed_share(self) -> float:
-        """The part f of all measurements together."""
-        total = float(self.times.sum())
-        return float(self.fixed.sum()) / total if total > 0 else 0.0
+    def fixed_part(self) -> float:
+        """What remains of the latency at no load."""
+        return float(self.usual[2] / max(self.usual[3], 1e-300))
+
+    def room(self, mean: float, count: int) -> float:
+        """Return what the next measurements may take in all for the mean to be this."""
+        stay = min(len(self.times), max(0, self.size - count))
+        rest = float(self.times[len(self.times) - stay :].sum())
+        return (stay + count) * mean - rest
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return the measurements."""
-        return {"times": self.times, "loads": self.loads, "fixed": self.fixed}
+        return {"times": self.times, "loads": self.loads, "fixed": self.fixed, "usual": self.usual}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Go on from a snapshot."""
-        self.times, self.loads, self.fixed = (
-            state[name].astype(np.float64) for name in ("times", "loads", "fixed")
+        self.times, self.loads, self.fixed, self.usual = (
+            state[name].astype(np.float64) for name in ("times", "loads", "fixed", "usual")
         )

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from spillway.core.cep.shedding.cost_model import CostModel
 from spillway.core.cep.shedding.events import EventModel
+from spillway.core.cep.shedding.pairs import Pairs
 from spillway.core.cep.shedding.tree import Tree
 
 Floats = npt.NDArray[np.float64]
@@ -17,9 +18,11 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """Trees by state, the tree of events that complete matches, and both cost models as they begin.
+    """Trees by state, the tree of events that complete matches, and the cost models as they begin.
 
-    ``selectivity`` is matches per event by type, with 0 for types that the query does not name.
+    ``selectivity`` is matches per event by type, with 0 for types that the query does not name. ``pair_matches``
+    and ``pair_examined`` are by class of run and event, ``pair_born`` are runs by [class, slice] and ``pair_rate``
+    events by class, per slice of time (see pairs). Where the last element repeats they have no classes of events.
     """
 
     trees: tuple[Tree, ...]
@@ -33,6 +36,10 @@ class Learned:
     event_matches: Floats
     per_event: Floats
     selectivity: tuple[float, ...]
+    pair_matches: Floats
+    pair_examined: Floats
+    pair_born: Floats
+    pair_rate: Floats
 
     @classmethod
     def nothing(cls, states: int, types: int, slices: int, *, last_repeats: bool = False) -> Learned:
@@ -50,6 +57,10 @@ class Learned:
             event_matches=np.zeros(1),
             per_event=np.zeros(2),
             selectivity=(0.0,) * (types + 1),
+            pair_matches=np.zeros((1, 0)),
+            pair_examined=np.zeros((1, 0)),
+            pair_born=np.zeros((1, slices)),
+            pair_rate=np.zeros(0),
         )
 
     @property
@@ -68,3 +79,13 @@ class Learned:
         model.matches, model.per_event = self.event_matches.copy(), self.per_event.copy()
         model.seen = self.event_rate > 0
         return model
+
+    def pairs(self) -> Pairs | None:
+        """Return what runs and events bring to each other as it begins; None where the last element repeats."""
+        if not len(self.pair_rate):
+            return None
+        more = ((0, self.classes - len(self.pair_matches)), (0, 0))
+        matches, examined, born = (
+            np.pad(table, more) for table in (self.pair_matches, self.pair_examined, self.pair_born)
+        )
+        return Pairs(matches, examined, born, self.pair_rate)

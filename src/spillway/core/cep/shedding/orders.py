@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,8 @@ class Seen:
     - ``counts``: of runs; the sums are since the last check.
     - ``examined``: how many runs were examined.
     - ``share_of_slice``: how much of a time slice has passed.
+    - ``pairs``: matches by class of the run and of the event; ``offered``: runs made or refused, by state, class and
+      slice. Both are None where pairs are not counted.
     """
 
     times: Floats
@@ -34,6 +37,24 @@ class Seen:
     counts: Counts
     examined: float
     share_of_slice: float
+    pairs: Floats | None = None
+    offered: Floats | None = None
+
+
+class Room(NamedTuple):
+    """What the next events may take together, in seconds, where each is expected to take so much.
+
+    - ``all_s``: all of them; ``completing_s``, ``other_s``: one that can complete a match, and any other.
+    - ``early_s``: how much sooner those go whose rank is at most ``cheap``.
+    - ``rank``: which go first if they would take more, by class of those that can complete a match; None for any.
+    """
+
+    all_s: float
+    completing_s: float
+    other_s: float
+    early_s: float = 0.0
+    rank: Floats | None = None
+    cheap: float = -1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +66,7 @@ class Orders:
     - ``unwanted``: the same table, where events are discarded that could only make such runs.
     - ``events``: of the events that can complete a match, by class.
     - ``types``: of all events, by type; the last entry is for types that the query does not name.
+    - ``room``: what the next events may take; where they would take more further ones are discarded.
     - ``spare``: the share of runs and events that is never shed, to learn from.
     """
 
@@ -53,5 +75,6 @@ class Orders:
     unwanted: Floats | None = None
     events: Floats | None = None
     types: Floats | None = None
+    room: Room | None = None
     spare: float = 0.0
     reason: str = ""

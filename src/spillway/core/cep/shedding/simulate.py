@@ -97,7 +97,7 @@ def strategy_of(
         return None
     if name in get_args(HybridName):
         config = HybridConfig(watch=watch, strategy=name, weight=weight)  # type: ignore[arg-type]
-        return config.build(learned.model(), learned.events())
+        return config.build(learned.model(), learned.events(), learned.pairs())
     baseline: Baseline = name  # type: ignore[assignment]
     chosen = BaselineConfig(
         watch=watch,

@@ -18,7 +18,7 @@ which is at rest just where that share is met, whatever the noise. m stays betwe
 
 >>> trigger = TriggerConfig(bound_s=1.0).build()
 >>> trigger.violation(0.9), round(trigger.violation(2.0), 3)
-(0.0, 0.55)
+(0.0, 0.515)
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ class TriggerConfig:
     """
 
     bound_s: float
-    held: float = 0.98
-    margin: float = 0.1
+    held: float = 0.97
+    margin: float = 0.03
     margin_step: float = 0.006
+    least_margin: float = -0.05
     most_margin: float = 0.5
     delay_events: int = 0
 
@@ -49,7 +50,8 @@ class TriggerConfig:
         require_number("bound_s", self.bound_s, 0.0, above=True)
         require_number("held", self.held, 0.0, 1.0)
         require_number("most_margin", self.most_margin, 0.0, 0.99)
-        require_number("margin", self.margin, 0.0, self.most_margin)
+        require_number("least_margin", self.least_margin, -1.0, self.most_margin)
+        require_number("margin", self.margin, self.least_margin, self.most_margin)
         require_number("margin_step", self.margin_step, 0.0, 1.0)
         require_whole("delay_events", self.delay_events, 0, 10**9)
 
@@ -79,14 +81,15 @@ class Trigger:
         c = self.config
         late = latency_s > c.bound_s
         change = pace * c.margin_step * (c.held if late else c.held - 1.0)
-        self.margin = min(c.most_margin, max(0.0, self.margin + change))
+        self.margin = min(c.most_margin, max(c.least_margin, self.margin + change))
         self.waited += events
 
-    def violation(self, expected_s: float) -> float:
-        """v, or 0 where the bound holds."""
-        if expected_s <= self.target_s:
+    def violation(self, expected_s: float, allowed_s: float | None = None) -> float:
+        """v, or 0 where the bound holds; ``allowed_s`` is used instead of the target where it is given."""
+        target_s = self.target_s if allowed_s is None else allowed_s
+        if expected_s <= target_s:
             return 0.0
-        return (expected_s - self.target_s) / expected_s
+        return (expected_s - target_s) / expected_s
 
     def may_shed(self) -> bool:
         """Whether the delay has passed; if so it begins anew."""

@@ -7,10 +7,20 @@ if nothing is shed, and c the part of the latency that the runs cause which are 
 has to go is
 
     v = (μ̂ - θ') / c            at most 1
+
+**Events.** Where a share k of the events that complete matches is let in, runs are examined as much less often: the
+load is that of runs that wait for other events, and k times that of runs that wait for these. k is relative to how
+many of them come in the long run, so it is above 1 where by chance there were more.
+
+**At once.** By chance more events may come that take long than on average. Runs that are shed for that are missing
+when it is over; events that are discarded for a moment are not. ``Watch.room`` tells what the next events may take so
+that the mean is still within θ' at the next check (see latency), and what one of them takes with the runs that
+are there. It is for strategies that discard events, and for a mean over all events only.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -21,13 +31,15 @@ import numpy.typing as npt
 from spillway.core.blob import together, under
 from spillway.core.cep.shedding.cost_model import CostModel, Counts
 from spillway.core.cep.shedding.latency import Latency
-from spillway.core.cep.shedding.orders import Seen
+from spillway.core.cep.shedding.orders import Room, Seen
 from spillway.core.cep.shedding.trigger import TriggerConfig
 from spillway.core.control.checks import require_whole
 from spillway.errors import unknown
 
 Floats = npt.NDArray[np.float64]
 Over = Literal["all", "completing"]
+_EARLY = 0.02  # of the last n measurements together
+_AHEAD = 4  # parts of n: as many measurements are looked ahead
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,52 +74,131 @@ class Watch:
         self.trigger = config.trigger.build()
         self.only_last = config.over == "completing"
         self.pace = 1.0
-        self._left: float | None = None
+        self._left = np.zeros_like(model.gain)
+        self._usual = np.zeros(6)
         self._passed = 0.0
         self._sums = [np.zeros_like(model.gain) for _ in range(3)]
+        self._let_in = np.zeros(2)
+        self._pace = 0.0
 
-    def violation(self, seen: Seen) -> float:
-        """Take in what was seen, and return v: the share of the work that has to go."""
-        load = self.model.load(seen.counts.alive, self.only_last)
-        growth = 0.0 if self._left is None else max(0.0, load - self._left)
-        self.latency.observe(self._measured(seen), load - growth / 2, self._fixed(seen))
+    def violation(self, seen: Seen, usually: float = 1.0) -> float:
+        """Take in what was seen, and return v: the share of the work that has to go.
+
+        ``usually`` is the share of events that complete matches which would be let in from now on.
+        """
+        alive = seen.counts.alive
+        passed = seen.share_of_slice / self.model.slices
+        forget = -math.expm1(-min(passed, len(seen.times) / self.config.smooth))
+        kept = self._note(seen, forget)
+        load, before = self.load(alive, kept), self.load(self._left, kept)
+        growth = max(0.0, load - before) if self._left.any() else 0.0
+        measured = self._measured(seen)
+        self.latency.observe(measured, load - growth / 2, self._fixed(seen), forget)
         self.trigger.learn(self.latency.value, len(seen.times), self.pace)
-        self._left = load
+        self._left = alive
+        load = self.load(alive, usually)
         expected = self.latency.expected(load + growth / 2)
-        caused = self.latency.expected(load) - self.latency.value * self.latency.fixed_share
-        v = self.trigger.violation(expected)
+        caused = self.latency.expected(load) - self.latency.fixed_part
+        v = self.trigger.violation(expected, self._allowed(len(measured)))
         return min(1.0, v * expected / caused) if v > 0.0 and caused > 0.0 else v
+
+    def expected(self, alive: Floats, kept: float = 1.0) -> float:
+        """Return the latency to expect with these runs."""
+        return self.latency.expected(self.load(alive, kept))
+
+    def _allowed(self, count: int) -> float | None:
+        """Return what the next measurements may take on average: the target, or more where the last took less."""
+        ahead = max(count, self.config.smooth // _AHEAD)
+        if self.config.percentile is not None or len(self.latency.times) < self.config.smooth:
+            return None
+        return max(0.0, self.latency.room(self.trigger.target_s, ahead) / ahead)
+
+    def _note(self, seen: Seen, forget: float) -> float:
+        """Note what events took, and return k."""
+        able = seen.classes >= 0
+        if not len(able):
+            return 1.0
+        done = able & seen.kept
+        last = self.model.load(seen.counts.alive, only_last=True)
+        count = int(done.sum())
+        now = (
+            len(able),
+            able.sum(),
+            count * last,
+            seen.times[done].sum(),
+            (~able).sum(),
+            seen.times[~able].sum(),
+        )
+        self._usual = (1.0 - forget) * self._usual + np.array(now, np.float64)
+        events, arrived = self._usual[:2]
+        return count / (len(able) * arrived / events) if arrived > 0.0 and self.momentary else 1.0
+
+    def load(self, alive: Floats, kept: float = 1.0) -> float:
+        """Return the load of runs, where a share of the events that complete matches is let in."""
+        last = self.model.load(alive, only_last=True)
+        if self.only_last:
+            return last
+        return self.model.load(alive) - (1.0 - (kept if self.momentary else 1.0)) * last
+
+    @property
+    def momentary(self) -> bool:
+        """Whether it helps to discard events for a moment: where the mean of all events is to be held."""
+        return not self.only_last and self.config.percentile is None
 
     def leave(self, alive: Floats) -> None:
         """Note which runs are left after shedding."""
-        self._left = self.model.load(alive, self.only_last)
+        self._left = alive
+
+    def room(self, count: int, rank: Floats | None = None) -> Room | None:
+        """Return what as many events may take from now on, if that is what is to be held."""
+        if not self.momentary:
+            return None
+        _, _, weighted, completing, others, rest = self._usual
+        last = self.model.load(self._left, only_last=True)
+        each = completing / weighted * last if weighted > 0.0 else 0.0
+        room = self.latency.room(self.trigger.target_s, count)
+        early = _EARLY * self.config.smooth * self.trigger.target_s
+        return Room(room, each, rest / max(others, 1.0), early, rank)
 
     def learn(self, seen: Seen) -> bool:
-        """Count; at the end of a time slice adapt the cost model. Return whether one has ended."""
+        """Count; at the end of a time slice adapt the cost model. Return whether one has ended.
+
+        Work on runs of the last state is counted as if all events that complete matches had been let in, and as many
+        had come as usually do: else a slice with more of them would make runs look dearer.
+        """
         self.model.expose(seen.counts.alive, seen.share_of_slice)
         counted = (seen.counts.completed, seen.counts.own, seen.counts.tested)
         self._sums = [total + part for total, part in zip(self._sums, counted, strict=True)]
+        able = seen.classes >= 0
+        self._let_in += able.sum(), (able & seen.kept).sum()
         self._passed += seen.share_of_slice
         if self._passed < 1.0 - 1e-9:
             return False
-        self.model.adapt(Counts(seen.counts.alive, *self._sums))
+        completed, own, tested = self._sums
+        arrived, processed = self._let_in
+        self._pace += (arrived / self._passed - self._pace) * (0.1 if self._pace > 0.0 else 1.0)
+        if processed > 0.0:
+            usual = self._pace * self._passed / processed
+            own = np.where(self.model.last[:, None, None], own * usual, own)
+        self.model.adapt(Counts(seen.counts.alive, completed, own, tested))
         self._sums = [np.zeros_like(total) for total in self._sums]
-        self._passed = 0.0
+        self._let_in[:], self._passed = 0.0, 0.0
         return True
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return all that it remembers, as arrays; the cost model is not among it."""
-        left = np.nan if self._left is None else self._left
-        numbers = np.array([self.trigger.margin, self.trigger.waited, left, self._passed])
-        own = {"numbers": numbers, "sums": np.stack(self._sums)}
+        numbers = np.array([self.trigger.margin, self.trigger.waited, self._passed, self._pace])
+        own = {"numbers": numbers, "sums": np.stack(self._sums), "let_in": self._let_in}
+        own |= {"left": self._left, "usual": self._usual}
         return own | together({"latency": self.latency.snapshot()})
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Go on from a snapshot."""
-        margin, waited, left, self._passed = state["numbers"].tolist()
+        margin, waited, self._passed, self._pace = state["numbers"].tolist()
         self.trigger.margin, self.trigger.waited = margin, int(waited)
-        self._left = None if np.isnan(left) else left
+        self._left, self._usual = (state[name].astype(np.float64) for name in ("left", "usual"))
         self._sums = list(state["sums"].astype(np.float64))
+        self._let_in = state["let_in"].astype(np.float64)
         self.latency.restore(under("latency.", state))
 
     def _fixed(self, seen: Seen) -> float:

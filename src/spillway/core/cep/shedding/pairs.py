@@ -1,0 +1,164 @@
+"""What runs and the events that complete them bring to each other, and at which price each of them should go.
+
+A match takes a run of the last state and an event of the last element. How many matches a class of runs brings
+depends on which classes of events are let in, and the other way round. If events with c.V = 8 are discarded, runs
+with a.V + b.V = 8 look worthless; if these are shed, so do the events, and neither is ever seen to be worth anything
+again. Hence what is kept here does not depend on what is shed now:
+
+    p(s, v)   matches per examination of a run of class s by an event of class v
+    b(s, z)   runs of class s that are offered, made or refused, at age z, per slice of time
+    r(v)      events of class v that arrive, discarded or not, per slice of time
+
+p is a ratio of two counts, so fewer examinations make it less precise but not smaller; witnesses keep it going.
+
+**Cores.** With S and V the classes that are kept, the worth of a class, in matches per examination, is
+
+    ρ(s) = Σ_V r(v) p(s, v) / Σ_V r(v)             ρ(v) = Σ_S b(s) p(s, v) / Σ_S b(s)
+
+For a price λ the core is the largest choice of S and V in which all are worth more than λ. Cores are nested, and
+found by peeling: take away the class that is worth least, compute the others anew, and so on. The **core price** κ of
+a class is the largest worth at which one was taken away up to then: it is in the core of λ just if κ > λ. So 8 and 8
+have one price, and go and come together.
+
+**Memory.** Counts fade with weight w per slice of time, but not faster than over ``least_events`` events: a short
+window has too few to tell classes apart.
+
+>>> p = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])  # runs that nothing completes, and two kinds of pairs
+>>> runs, events = cores(p, born=np.array([5.0, 1.0, 3.0]), rate=np.array([1.0, 1.0]))
+>>> runs.tolist(), events.tolist()
+([0.0, 0.25, 1.0], [0.25, 1.0])
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spillway.core.kernel import kernel
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+_LITTLE = 1.0  # examinations; what was seen less often does not fade
+
+
+class Pairs:
+    """Counts of pairs, of runs offered and of events arrived."""
+
+    def __init__(
+        self,
+        matches: Floats,
+        examined: Floats,
+        born: Floats,
+        rate: Floats,
+        weight: float = 0.5,
+        least_events: int = 2000,
+    ) -> None:
+        self.weight, self.least_events = weight, least_events
+        self.matches, self.examined = matches.copy(), examined.copy()
+        self.slices = 0.0 if not rate.any() else 1.0 / -math.log1p(-min(weight, 0.99))
+        self.born, self.arrived = born * self.slices, rate * self.slices
+
+    def count(
+        self,
+        pairs: Floats,
+        offered: Floats,
+        examined: Floats,
+        classes: Ints,
+        kept: Bools,
+        share_of_slice: float,
+    ) -> None:
+        """Count matches by pair, runs offered by [class, slice], and examinations by class of runs."""
+        n = len(self.arrived)
+        fade = (1.0 - self.weight) ** share_of_slice
+        fade = max(fade, math.exp(-len(classes) / self.least_events))
+        arrived = np.bincount(classes[classes >= 0], minlength=n)
+        processed = np.bincount(classes[(classes >= 0) & kept], minlength=n)
+        seen = np.outer(examined, processed / max(1, processed.sum()))
+        fades = np.where(self.examined > _LITTLE, fade, 1.0)
+        self.matches = fades * self.matches + pairs
+        self.examined = fades * self.examined + seen
+        self.born, self.arrived = fade * self.born + offered, fade * self.arrived + arrived
+        self.slices = fade * self.slices + share_of_slice
+
+    @property
+    def rate(self) -> Floats:
+        """r, per slice of time."""
+        return self.arrived / max(self.slices, 1e-9)
+
+    @property
+    def population(self) -> Floats:
+        """How many runs of each class there would be if none were shed: those offered stay for their window."""
+        left = np.arange(self.born.shape[1], 0, -1) - 0.5
+        found: Floats = self.born @ left / max(self.slices, 1e-9)
+        return found
+
+    def prices(self, runs: bool = True, events: bool = True) -> tuple[Floats, Floats]:
+        """Return κ of the classes of runs and of events that may be shed; infinite where nothing is known."""
+        known = self.examined > 0.0
+        p = np.divide(self.matches, self.examined, out=np.zeros_like(self.matches), where=known)
+        rate = np.where(known.any(axis=0), self.arrived, 0.0)
+        born = np.where(known.any(axis=1), self.population, 0.0)
+        of_runs, of_events = cores(p, born, rate, runs, events)
+        return (
+            np.where(known @ (rate > 0), of_runs, np.inf),
+            np.where(rate > 0.0, of_events, np.inf),
+        )
+
+    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all that it knows, as arrays."""
+        return {
+            "matches": self.matches,
+            "examined": self.examined,
+            "born": self.born,
+            "arrived": self.arrived,
+            "parameters": np.array([self.weight, self.least_events, self.slices]),
+        }
+
+    @classmethod
+    def restore(cls, state: Mapping[str, npt.NDArray[Any]]) -> Pairs:
+        """Return the counts of a snapshot."""
+        weight, least, slices = state["parameters"].tolist()
+        found = cls(state["matches"], state["examined"], state["born"], state["arrived"], weight, int(least))
+        found.born, found.arrived = state["born"].astype(np.float64), state["arrived"].astype(np.float64)
+        found.slices = slices
+        return found
+
+
+def cores(
+    p: Floats, born: Floats, rate: Floats, runs: bool = True, events: bool = True
+) -> tuple[Floats, Floats]:
+    """Return κ of classes of runs and events, of those that may go; the others stay and are infinite."""
+    of_runs, of_events = np.full(len(born), np.inf), np.full(len(rate), np.inf)
+    _peel(np.ascontiguousarray(p), born.copy(), rate.copy(), runs, events, of_runs, of_events)
+    return of_runs, of_events
+
+
+@kernel
+def _peel(p: Any, born: Any, rate: Any, runs: bool, events: bool, of_runs: Any, of_events: Any) -> None:
+    by_run, by_event = p @ rate, p.T @ born
+    price = 0.0
+    for _ in range(len(born) * runs + len(rate) * events):
+        all_born, all_rate = born.sum(), rate.sum()
+        worst, at, is_run = np.inf, -1, False
+        for s in range(len(born) * runs):
+            worth = by_run[s] / all_rate if all_rate > 0 else 0.0
+            if of_runs[s] == np.inf and worth < worst:
+                worst, at, is_run = worth, s, True
+        for v in range(len(rate) * events):
+            worth = by_event[v] / all_born if all_born > 0 else 0.0
+            if of_events[v] == np.inf and worth < worst:
+                worst, at, is_run = worth, v, False
+        price = max(price, worst)
+        if is_run:
+            of_runs[at] = price
+            by_event -= born[at] * p[at]
+            born[at] = 0.0
+        else:
+            of_events[at] = price
+            by_run -= rate[at] * p[:, at]
+            rate[at] = 0.0
