@@ -87,7 +87,7 @@ def test_a_small_case_runs_for_real():
             "a quarter is not named in the query"
         )
     assert told[-1] == (len(found), len(found))
-    timed = clock.measured(0.5, 10)
+    timed = clock.measured(0.5, 20)
     agrees = clock.agreement(timed)
     assert -1.0 <= agrees.correlation <= 1.0
     assert clock.figure_of(timed, None).numbers["recall"]["none"] == 1.0
@@ -295,6 +295,7 @@ CLOCKED = [
         seconds=tuple(1e-4 + each * n * 1e-8 for n in range(1, 100)),
         units=tuple(each * n for n in range(1, 100)),
         recall=1.0,
+        settled_s=each,
     )
-    for name, each in (("none", 2000.0), ("hybrid", 900.0))
+    for name, each in (("none", 2000.0), ("hybrid", 900.0), (clock.BY_CLOCK, 950.0))
 ]

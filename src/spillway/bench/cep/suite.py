@@ -17,6 +17,7 @@ metric                                           meaning
 ``adapt.recall_after``                           recall in the second window after the stream has changed
 ``clock.correlation``                            of seconds by the clock and units of work
 ``clock.speed_up``                               by the clock, without shedding over hybrid at 50 %
+``clock.latency_over_bound``                     mean latency over the bound where the hybrid goes by the clock
 ``spark.*``                                      on Spark, in the full run only
 ================================================ ================================================================
 """
@@ -142,7 +143,11 @@ def run(request: Request) -> Results:
         | plan.bounds.metrics(found)
         | plan.studies.metrics(found)
         | plan.drift.metrics(found)
-        | {"clock.correlation": agrees.correlation, "clock.speed_up": agrees.speed_up}
+        | {
+            "clock.correlation": agrees.correlation,
+            "clock.speed_up": agrees.speed_up,
+            "clock.latency_over_bound": agrees.latency_over_bound,
+        }
     )
     figures: dict[str, Figure] = {
         "speed": speed.figure_of(speeds, joined_rate),
