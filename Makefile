@@ -8,6 +8,8 @@ ARGS ?=
 
 # Options for the command behind a target, as in: make test ARGS="-k deadline"
 WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
+# Tests on Spark share a session in one process, all others run in the next: neither keeps two cores busy.
+BESIDE := --numprocesses=2 --dist=loadgroup
 # A test that starts a JVM where it must not fails, whatever is installed.
 WITHOUT_JAVA := JAVA_HOME=/no/java/needed/here
 
@@ -22,10 +24,10 @@ demo: java setup ## play a burst through a Spark query, without and with Spillwa
 	@$(WITH_JAVA) $(BIN)/spillway demo $(ARGS)
 
 test: java setup ## run all tests, those on Spark too
-	@$(WITH_JAVA) $(BIN)/pytest $(ARGS)
+	@$(WITH_JAVA) $(BIN)/pytest $(BESIDE) $(ARGS)
 
 test-core: setup ## run the tests that need no Java: seconds
-	@$(WITHOUT_JAVA) $(BIN)/pytest -m "not spark" --ignore=tests/spark $(ARGS)
+	@$(WITHOUT_JAVA) $(BIN)/pytest -m "not spark" --ignore=tests/spark $(BESIDE) $(ARGS)
 
 check: setup ## lint, format, types, import rules, docs; needs no Java
 	$(BIN)/ruff check
