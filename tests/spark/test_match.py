@@ -37,7 +37,7 @@ def found(sink: Sink) -> list[Match]:
         tuple(
             tuple(row["id"] for row in match[name]) if isinstance(match[name], list) else match[name]["id"]
             for name in match.asDict()
-            if name not in ("first_time", "last_time")
+            if name not in ("first_time", "last_time", "complete")
         )
         for matches in sink.values()
         for match in matches
@@ -157,11 +157,18 @@ def test_without_a_key_one_task_sees_every_row(spark: SparkSession, tmp_path: Pa
                 order="id",
                 shedding=None,
                 times=("since", "until"),
+                timeouts="complete",
             )
-        assert frame.columns == ["a", "b", "since", "until"]
+        assert frame.columns == ["a", "b", "since", "until", "complete"]
         assert "one task" in shed.status().problems[0]
         sink = run(frame.drop("since", "until"), tmp_path, shed)
-    result = found(sink)
+        kept = [entry["runs"] for entry in shed.history().to_pylist()]
+    told = [match for matches in sink.values() for match in matches]
+    gone = [match for match in told if not match["complete"]]
+    assert len(gone) >= 3
+    assert all(match["a"] is not None and match["b"] is None for match in gone), "a row that none followed"
+    assert max(kept) > 0
+    result = found({0: [match for match in told if match["complete"]]})
     assert len(result) == len(set(result))
     assert set(result) == expected(query, ROWS)
     assert len(result) > 5
@@ -205,6 +212,8 @@ def test_a_history_is_a_table_or_a_frame_whose_states_are_learned_at_once(spark:
         ({"order": "v"}, "expected whole numbers"),
         ({"times": ("a", "z")}, "two columns named 'a'"),
         ({"times": "ab"}, "times = 'ab'"),
+        ({"timeouts": 3}, "timeouts = 3"),
+        ({"timeouts": "B"}, "two columns named 'B'"),
         ({"index": "al"}, "did you mean 'all'"),
         ({"shards": 0}, "shards = 0"),
         ({"shedding": "hybird"}, "did you mean 'hybrid'"),

@@ -325,10 +325,11 @@ class Spillway:
         type: str,
         columns: Sequence[str] | None = None,
         shedding: str | None = "hybrid",
-        history: pa.Table | None = None,
+        history: pa.Table | DataFrame | None = None,
         most_runs: int = 500_000,
         order: str | None = None,
         times: tuple[str, str] = ("first_time", "last_time"),
+        timeouts: str | None = None,
         index: str = "all",
         shards: int | None = None,
     ) -> DataFrame:
@@ -348,11 +349,13 @@ class Spillway:
         shedding  what goes where there is no time for all: "hybrid" (partial matches and rows that bring least for
                   what they take), "state", "input", or without a cost model "random_input", "random_state",
                   "selective_input", "selective_state". None drops the last rows of a batch
-        history   a table of earlier rows, some windows long, to learn the worth of partial matches from. Without
-                  it that is learned from the first rows of the stream that are matched without shedding
+        history   earlier rows, some windows long, to learn the worth of partial matches from: a pyarrow Table, or a
+                  DataFrame, whose states are learned in parallel. Without it the first rows of the stream tell
         most_runs how many partial matches a shard may keep; more are shed, those that are worth least
         order     a column of whole numbers by which rows of the same time are ordered; by default a hash of the row
         times     the names of the columns with the match's first and last time
+        timeouts  the name of a boolean column to add. Partial matches whose window has passed come out then as
+                  well, with false there, and null for what they have not come to
         index     which equalities find partial matches: "all", also computed ones, "attributes" or "none"
         shards    how many tasks share the work; by default as many as can run at once, or one if no attribute is
                   equal in all rows of a match. For good: state depends on it
@@ -372,6 +375,7 @@ class Spillway:
             most_runs=most_runs,
             order=order,
             times=times,
+            timeouts=timeouts,
             index=index,
             shards=shards,
             arrival=self._arrival,

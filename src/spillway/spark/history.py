@@ -34,7 +34,8 @@ class Entry:
     pattern) that everything would have taken, ``work_spent`` those that were made and ``work_budget`` those that were
     allowed; ``pairs`` or ``matches`` came out. ``late_rows`` came behind the watermark and ``unmatched_rows`` had
     nothing to match by, so both were left out; ``sampled_out_rows`` were dropped by the operator, in each shard by
-    itself, and ``shed_runs`` are partial matches that a pattern has let go of.
+    itself, and ``shed_runs`` are partial matches that a pattern has let go of. ``runs`` are those that are kept after
+    the batch, and ``state_bytes`` is how large the state is.
     """
 
     batch: int
@@ -79,6 +80,7 @@ class Entry:
     unit_s: float | None = None
     matches: int = 0
     shed_runs: int = 0
+    runs: int = 0
 
     @classmethod
     def of(cls, report: BatchReport, sample: Sample, told: BatchDecision | None, decision: Decision) -> Self:
@@ -120,6 +122,7 @@ class Entry:
             pairs=work.pairs,
             matches=work.matches,
             shed_runs=work.shed_runs,
+            runs=work.runs,
             late_rows=work.late,
             unmatched_rows=work.unmatched,
             waiting_rows=work.waiting,

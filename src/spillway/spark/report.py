@@ -22,7 +22,7 @@ class WorkReport:
 
     ``demanded`` are the units that everything would have taken, ``spent`` those that were; ``wall_s`` is the time of
     the work, divided by how many tasks were at it at once. ``pairs`` are the results of a join, ``matches`` those of
-    a pattern, ``shed_runs`` partial matches that were let go of.
+    a pattern, ``shed_runs`` partial matches that were let go of, ``runs`` those that are kept.
     """
 
     demanded: float = 0.0
@@ -31,6 +31,7 @@ class WorkReport:
     pairs: int = 0
     matches: int = 0
     shed_runs: int = 0
+    runs: int = 0
     late: int = 0
     unmatched: int = 0
     waiting: int = 0
@@ -46,7 +47,8 @@ class WorkReport:
         span_s = 0.0 if began is None or ended is None else ended - began
         tasks_s = _number(metrics.get("task_s")) or 0.0
         at_once = max(1.0, tasks_s / span_s) if span_s > 0.0 else 1.0
-        counts = ("late", "unmatched", "waiting", "dropped", "state_bytes", "pairs", "matches", "shed_runs")
+        rows = ("late", "unmatched", "waiting", "dropped")
+        counts = (*rows, "state_bytes", "pairs", "matches", "shed_runs", "runs")
         return cls(
             demanded=float(metrics["demand"]),
             spent=float(metrics.get("spent") or 0.0),
