@@ -3,6 +3,10 @@
 Clusters are made of what runs turned out to bring and take. When a run is made only its attributes are known, so
 a tree learns to tell the clusters by them. Its depth is at most the number of clusters, as in the paper.
 
+**Rare clusters.** Where nearly all runs are of one cluster, no test would tell much, and there would be one class.
+Then all clusters count the same, however few runs they have. Otherwise they do not: such a tree also cuts by what
+differs by chance.
+
 **Leaves are classes.** The paper's classes are the clusters. Here each leaf is a class of its own, since a leaf is a
 predicate over attributes, and two leaves of one cluster may part later, when the stream changes.
 
@@ -57,14 +61,13 @@ def _fit(x: Floats, labels: Ints, leaves: int, seed: int) -> Any:
     kinds = len(np.unique(labels))
     if kinds < 2 or not x.shape[1]:
         return None
-    grower = DecisionTreeClassifier(
-        max_depth=max(kinds, 2),
-        max_leaf_nodes=leaves,
-        min_samples_leaf=max(5, len(x) // 200),
-        min_impurity_decrease=1e-3,
-        random_state=seed % 2**32,
-    )
-    return grower.fit(x, labels).tree_
+    most = {"max_depth": max(kinds, 2), "max_leaf_nodes": leaves, "min_samples_leaf": max(5, len(x) // 200)}
+    plain = DecisionTreeClassifier(**most, min_impurity_decrease=1e-3, random_state=seed % 2**32)
+    found = plain.fit(x, labels).tree_
+    if found.n_leaves > 1:
+        return found
+    balanced = DecisionTreeClassifier(**most, class_weight="balanced", random_state=seed % 2**32)
+    return balanced.fit(x, labels).tree_
 
 
 class _Growing:

@@ -4,7 +4,8 @@ For each state by itself, so that states can be done in parallel:
 
 1. cluster its runs by gain and cost per time slice (see clusters);
 2. learn a tree that tells the clusters by the attributes in the query's conditions (see classifier);
-3. take, per class and slice, the 90th percentile of gain and cost over the runs of the class.
+3. take, per class and slice, the 90th percentile of gain and cost over the runs of the class, or their mean where
+   it is larger: if less than a tenth of them come to anything, the percentile would be 0.
 
 Step 3 is how the model begins; from then on it follows the counts of the stream. Because it follows their mean, a
 percentile of None, which takes the mean here too, makes the beginning agree with the rest.
@@ -121,5 +122,7 @@ def _typical(table: Floats, classes: Ints, count: int, percentile: float | None)
     for kind in range(count):
         rows = table[classes == kind]
         if len(rows):
-            found[kind] = rows.mean(axis=0) if percentile is None else np.percentile(rows, percentile, axis=0)
+            found[kind] = rows.mean(axis=0)
+            if percentile is not None:
+                found[kind] = np.maximum(found[kind], np.percentile(rows, percentile, axis=0))
     return found

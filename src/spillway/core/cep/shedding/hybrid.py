@@ -4,9 +4,9 @@ At each check, every hundred events or so:
 
 1. The latency to expect with the runs now alive is compared with the bound: v is the share of them that has to go.
 2. The price λ is the largest worth, in matches per work, at which the latency would still be above the bound in the
-   long run if everything were shed that is worth no more (see ``_price``; for worths, pairs). Runs of such groups are not
-   made, events are discarded that would only make such runs or complete too few matches (input-based shedding). What
-   brings nothing at all is left out as long as anything is shed.
+   long run if everything were shed that is worth no more (see ``_price``; for worths, pairs). Runs of such groups
+   are not made, events are discarded that would only make such runs or complete too few matches (input-based
+   shedding). What brings nothing at all is left out as long as anything is shed.
 3. The shedding set D is chosen among the groups of live runs and the classes of events that complete matches: the
    least loss of matches for a share v of the work. Runs in D are removed (state-based shedding), events in D are
    discarded until the next check.
@@ -22,7 +22,8 @@ have to make up for chance as well: then it is what they take now, and old runs 
 
 **Early states.** Refusing a run of a state from which no match comes directly shows up to a window later. For these
 the price follows over a window, or the latency would swing with the window's period; and since what comes of them
-is less certain, they go only at half of it.
+is less certain, they go only at half of it. Where they take little of the work they are left alone: little would
+be saved, and if the stream changes it takes a window to have them again.
 
 **Witnesses.** What is always shed is never seen again, even when the stream has changed and it would be worth most. A
 share ``spare`` of all runs and events, chosen by a hash, is never shed: it tells what its group is worth now. Runs of
@@ -67,6 +68,7 @@ from spillway.errors import unknown
 Floats = npt.NDArray[np.float64]
 Strategy = Literal["hybrid", "state", "input"]
 Selection = Literal["split", "exact", "greedy"]
+_LITTLE = 0.25  # of the work
 _SURE = 1.15  # times the target: above it that is not so by chance
 
 
@@ -151,7 +153,7 @@ class Hybrid:
             discard = 1.0 - (1.0 - discard) * (1.0 - chosen)
         if shed is not None:
             self.watch.leave(alive * (1.0 - shed))
-        return self._order(shed, discard, worth, v, len(seen.times))
+        return self._order(shed, discard, worth, v, seen)
 
     def _learn(self, seen: Seen) -> None:
         self.events.count(seen.classes, seen.kept, seen.work, seen.matches)
@@ -212,8 +214,11 @@ class Hybrid:
 
     def _follow(self, price: float | None, v: float, passed: float) -> None:
         """Shed from when there is too much on, until for a while there would not be too much without."""
-        if v > 0.0 or (self.price is not None and price is not None):
-            self.price, self.idle = max(0.0, price or 0.0), 0.0
+        if v == 0.0 and self.config.watch.percentile is not None:
+            self.price = None  # a percentile is of the worst moments, and these have passed
+        elif v > 0.0 or (self.price is not None and price is not None):
+            lasting = price or 0.0 if v > 0.0 or self.watch.momentary else 0.0
+            self.price, self.idle = max(0.0, lasting), 0.0
         else:
             self.idle += passed
             if self.idle > self.config.hold_windows + 1e-9:
@@ -244,10 +249,11 @@ class Hybrid:
         choose = exact_set if self.config.select == "exact" else greedy_set
         return choose(loss, saving * self._most, v).astype(np.float64) * self._most
 
-    def _order(self, shed: Floats | None, discard: Floats, worth: Worth, v: float, count: int) -> Orders:
+    def _order(self, shed: Floats | None, discard: Floats, worth: Worth, v: float, seen: Seen) -> Orders:
         assert self.price is not None
         last, strategy = self.model.last[:, None, None], self.config.strategy
-        price = np.where(last, self.price, min(self.price, self.slow_price) / 2)
+        early = min(self.price, self.slow_price) / 2 if self._early_counts(seen.counts.alive) else -1.0
+        price = np.where(last, self.price, early)
         most = np.where(last, self._most, min(self._most, 1.0 - self.config.early_spare))
         poor = np.where(worth.runs <= price, most, 0.0)
         return Orders(
@@ -255,10 +261,15 @@ class Hybrid:
             refuse=poor if self._runs_go else None,
             unwanted=None if strategy == "state" else poor,
             events=discard if self._events_go else None,
-            room=self._room(count, worth) if self._events_go else None,
+            room=self._room(len(seen.times), worth) if self._events_go else None,
             spare=self.config.spare,
             reason=f"{v:.1%} too much work; what brings at most {self.price:.3g} matches per work is left out",
         )
+
+    def _early_counts(self, alive: Floats) -> bool:
+        """Whether runs of early states take enough for it to pay to have fewer of them."""
+        load = self.model.load(alive)
+        return load - self.model.load(alive, only_last=True) > _LITTLE * load
 
     def _room(self, count: int, worth: Worth) -> Room | None:
         """Return the room for the next events; those worth less than half of the average go a little earlier."""

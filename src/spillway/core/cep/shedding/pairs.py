@@ -9,7 +9,9 @@ again. Hence what is kept here does not depend on what is shed now:
     b(s, z)   runs of class s that are offered, made or refused, at age z, per slice of time
     r(v)      events of class v that arrive, discarded or not, per slice of time
 
-p is a ratio of two counts, so fewer examinations make it less precise but not smaller; witnesses keep it going.
+p is a ratio of two counts, so fewer examinations make it less precise but not smaller; witnesses keep it going. What
+is missing to a few examinations is filled up with such of average success, as in the history. So pairs of which
+nothing is known are tried, and are found out soon.
 
 **Cores.** With S and V the classes that are kept, the worth of a class, in matches per examination, is
 
@@ -21,7 +23,9 @@ a class is the largest worth at which one was taken away up to then: it is in th
 have one price, and go and come together.
 
 **Memory.** Counts fade with weight w per slice of time, but not faster than over ``least_events`` events: a short
-window has too few to tell classes apart.
+window has too few to tell classes apart. Matches may be rare: the last few hundred of them are always remembered. If
+many of the events of the last few checks are of other classes than before, the stream has changed, and r is what
+came lately.
 
 >>> p = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])  # runs that nothing completes, and two kinds of pairs
 >>> runs, events = cores(p, born=np.array([5.0, 1.0, 3.0]), rate=np.array([1.0, 1.0]))
@@ -43,7 +47,11 @@ from spillway.core.kernel import kernel
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+_FEW = 300.0  # matches; as long as there are fewer nothing of them fades
 _LITTLE = 1.0  # examinations; what was seen less often does not fade
+_RECENT, _LEAST_RECENT = 0.7, 30.0  # what is left of recent events after a check, and how many tell something
+_CHANGED = 0.08  # a surprise that makes forget what was before
+_HOPE = 4.0  # examinations, before which an average success is hoped for
 
 
 class Pairs:
@@ -56,12 +64,14 @@ class Pairs:
         born: Floats,
         rate: Floats,
         weight: float = 0.5,
-        least_events: int = 2000,
+        least_events: int = 1000,
     ) -> None:
         self.weight, self.least_events = weight, least_events
         self.matches, self.examined = matches.copy(), examined.copy()
+        self.hope = float(matches.sum() / max(float(examined.sum()), 1.0))
         self.slices = 0.0 if not rate.any() else 1.0 / -math.log1p(-min(weight, 0.99))
         self.born, self.arrived = born * self.slices, rate * self.slices
+        self.recent = np.zeros_like(rate)
 
     def count(
         self,
@@ -79,11 +89,23 @@ class Pairs:
         arrived = np.bincount(classes[classes >= 0], minlength=n)
         processed = np.bincount(classes[(classes >= 0) & kept], minlength=n)
         seen = np.outer(examined, processed / max(1, processed.sum()))
-        fades = np.where(self.examined > _LITTLE, fade, 1.0)
+        fades = np.where(self.examined > _LITTLE, fade if self.matches.sum() > _FEW else 1.0, 1.0)
         self.matches = fades * self.matches + pairs
         self.examined = fades * self.examined + seen
         self.born, self.arrived = fade * self.born + offered, fade * self.arrived + arrived
         self.slices = fade * self.slices + share_of_slice
+        self.recent = _RECENT * self.recent + arrived
+        if self.surprise > _CHANGED:
+            self.arrived = self.recent * self.arrived.sum() / self.recent.sum()
+
+    @property
+    def surprise(self) -> float:
+        """How much more of what came lately is not what came before than chance explains, up to 1."""
+        if self.recent.sum() < _LEAST_RECENT or self.arrived.sum() <= 0.0:
+            return 0.0
+        lately, before = self.recent / self.recent.sum(), self.arrived / self.arrived.sum()
+        by_chance = np.sqrt(2.0 * before / (math.pi * self.recent.sum()))
+        return float(np.abs(lately - before).sum() - by_chance.sum()) / 2
 
     @property
     def rate(self) -> Floats:
@@ -99,15 +121,11 @@ class Pairs:
 
     def prices(self, runs: bool = True, events: bool = True) -> tuple[Floats, Floats]:
         """Return κ of the classes of runs and of events that may be shed; infinite where nothing is known."""
-        known = self.examined > 0.0
-        p = np.divide(self.matches, self.examined, out=np.zeros_like(self.matches), where=known)
-        rate = np.where(known.any(axis=0), self.arrived, 0.0)
-        born = np.where(known.any(axis=1), self.population, 0.0)
+        unseen = np.maximum(0.0, _HOPE - self.examined)
+        p = (self.matches + unseen * self.hope) / (self.examined + unseen)
+        born, rate = self.population, self.arrived
         of_runs, of_events = cores(p, born, rate, runs, events)
-        return (
-            np.where(known @ (rate > 0), of_runs, np.inf),
-            np.where(rate > 0.0, of_events, np.inf),
-        )
+        return np.where(born > 0.0, of_runs, np.inf), np.where(rate > 0.0, of_events, np.inf)
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return all that it knows, as arrays."""
@@ -116,16 +134,18 @@ class Pairs:
             "examined": self.examined,
             "born": self.born,
             "arrived": self.arrived,
-            "parameters": np.array([self.weight, self.least_events, self.slices]),
+            "recent": self.recent,
+            "parameters": np.array([self.weight, self.least_events, self.slices, self.hope]),
         }
 
     @classmethod
     def restore(cls, state: Mapping[str, npt.NDArray[Any]]) -> Pairs:
         """Return the counts of a snapshot."""
-        weight, least, slices = state["parameters"].tolist()
+        weight, least, slices, hope = state["parameters"].tolist()
         found = cls(state["matches"], state["examined"], state["born"], state["arrived"], weight, int(least))
         found.born, found.arrived = state["born"].astype(np.float64), state["arrived"].astype(np.float64)
-        found.slices = slices
+        found.recent = state["recent"].astype(np.float64)
+        found.slices, found.hope = slices, hope
         return found
 
 
