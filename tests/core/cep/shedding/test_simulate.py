@@ -198,6 +198,38 @@ def test_resource_costs_weigh_examinations(
     assert loads[2] > 1.5 * loads[0]
 
 
+def test_what_is_learned_with_resource_costs_agrees_with_what_is_counted(config: PatternConfig) -> None:
+    omega = [1.0, 4.0, 1.0]
+    plain, weighted = (learn(config, stream(3000, salt=7), resource=r) for r in ("none", omega))
+    assert weighted.own[1].max() == pytest.approx(4 * plain.own[1].max())
+    assert weighted.own[0].max() == pytest.approx(plain.own[0].max())
+    with pytest.raises(SpillwayError, match="resource"):
+        learn(config, stream(300), resource=[1.0])
+
+
+def test_time_may_be_that_of_a_clock(config: PatternConfig, table: pa.Table, learned: Learned) -> None:
+    ticks = iter(np.arange(10_000) * 0.5)
+    outcome = simulate(config, table.slice(0, 500), learned, None, clock=lambda: float(next(ticks)))
+    assert outcome.times.reshape(5, 100).sum(axis=1) == pytest.approx(np.full(5, 0.5))
+    assert outcome.offered_runs > 0
+
+
+def test_rows_that_may_forbid_are_kept() -> None:
+    table = stream(4000)
+    query = (
+        "PATTERN SEQ(A a, NEG B n, C c, B b) WHERE a.ID = n.ID AND a.ID = c.ID AND a.ID = b.ID WITHIN 200 us"
+    )
+    config = PatternConfig(query, table.schema, time="ts", type="type", index="attributes")
+    known = learn(config, stream(2000, salt=9), EstimationConfig(clusters=3))
+    truth = simulate(config, table, known, None, keep_matches=True)
+    for name in ("hybrid", "input"):
+        watch = WatchConfig(trigger=TriggerConfig(bound_s=0.4 * truth.latency_s()))
+        found = simulate(config, table, known, strategy_of(name, watch, known), keep_matches=True)
+        assert found.kept[np.asarray(table["type"]) == "B"].all()
+        assert found.found is not None
+        assert precision(found.found, truth.found) == 1.0
+
+
 def test_wrong_values_are_told(config: PatternConfig, learned: Learned, truth: Outcome) -> None:
     with pytest.raises(SpillwayError, match="did you mean 'hybrid'"):
         strategy_of("hybrit", bounded(0.5, truth), learned)

@@ -6,7 +6,7 @@ from only if their window ended within it. What is learned can be given to a str
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from spillway.core.cep.estimation.history import History, history_of
 from spillway.core.cep.estimation.pairing import Shape, paired
 from spillway.core.cep.operator import Patterns
 from spillway.core.cep.plan import Plan
+from spillway.core.cep.shedding.cost_model import Resource, conditions_of, resource_costs
 from spillway.core.cep.shedding.enforcer import type_numbers
 from spillway.core.cep.shedding.input_filter import InputFilter
 from spillway.core.cep.shedding.learned import Learned
@@ -32,12 +33,16 @@ Each = Callable[[Callable[[Recorded], Classes], Iterable[Recorded]], Iterable[Cl
 
 
 def learn(
-    config: PatternConfig, table: pa.Table, estimation: EstimationConfig | None = None, each: Each = map
+    config: PatternConfig,
+    table: pa.Table,
+    estimation: EstimationConfig | None = None,
+    each: Each = map,
+    resource: Resource | Sequence[float] = "none",
 ) -> Learned:
     """Process a stretch without shedding, and learn from it.
 
     ``each`` applies a function to the states one by one, or all at once on other machines: function and arguments
-    can be pickled, and results come in their order.
+    can be pickled, and results come in their order. ``resource`` is Ω, as for ``simulate``.
     """
     settings = estimation or EstimationConfig()
     patterns = replace(config, tracked=True, classes=1).build()
@@ -47,7 +52,7 @@ def learn(
     if not len(record["serial"]):
         raise SpillwayError("the stretch has no runs to learn from.", hint="give a longer stretch")
     plan = patterns.plan
-    kappa = _work_per_slice(patterns, record)
+    kappa = _work_per_slice(patterns, record, resource_costs(resource, conditions_of(patterns.plan)))
     history = history_of(
         record,
         features,
@@ -68,9 +73,9 @@ def _of_state(plan: Plan, history: History, state: int, settings: EstimationConf
     return Recorded(features[:, : len(refs)], gain, cost, settings, compared)
 
 
-def _work_per_slice(patterns: Patterns, record: dict[str, Ints]) -> Floats:
+def _work_per_slice(patterns: Patterns, record: dict[str, Ints], omega: Floats) -> Floats:
     """Return κ: examinations of the runs of a state over how long they were there, in slices."""
-    _, own, _ = patterns.counted()
+    _, own, _ = patterns.counted(omega=omega)
     within, end = patterns.query.within_us, record["at_us"].max()
     stayed = np.minimum(record["first_us"] + within, end) - record["at_us"]
     slices = np.bincount(record["state"], stayed / within * own.shape[2], len(own))

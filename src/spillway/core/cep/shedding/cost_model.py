@@ -55,6 +55,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.cep.plan import Plan
 from spillway.errors import invalid, unknown
 
 Floats = npt.NDArray[np.float64]
@@ -169,12 +170,19 @@ class CostModel:
         return model
 
 
-def resource_costs(kind: Resource, conditions: Sequence[int]) -> Floats:
-    """Return Ω per state, from how many conditions are tested where a run of it is examined.
+def resource_costs(kind: Resource | Sequence[float], conditions: Sequence[int]) -> Floats:
+    """Return Ω per state, from how many conditions are tested where a run of it is examined, or as it is given.
 
     >>> resource_costs("conditions", [1, 5]).tolist(), resource_costs("length", [1, 5]).tolist()
     ([1.0, 5.0], [1.0, 2.0])
+    >>> resource_costs([1.0, 2.5], [1, 5]).tolist()
+    [1.0, 2.5]
     """
+    if not isinstance(kind, str):
+        given = np.array(kind, np.float64)
+        if given.shape != (len(conditions),) or not (given > 0.0).all():
+            raise invalid("resource", kind, f"a number above 0 for each of the {len(conditions)} states")
+        return given
     if kind == "conditions":
         return np.maximum(1.0, np.array(conditions, np.float64))
     if kind == "length":
@@ -182,3 +190,12 @@ def resource_costs(kind: Resource, conditions: Sequence[int]) -> Floats:
     if kind == "none":
         return np.ones(len(conditions))
     raise unknown("resource", kind, ("conditions", "length", "none"))
+
+
+def conditions_of(plan: Plan) -> list[int]:
+    """Return how many conditions are tested where a run of each state is examined."""
+    found = [0] * len(plan.elements)
+    for step in plan.steps:
+        if step.source is not None:
+            found[step.source] += len(step.tests) + len(step.keys)
+    return found

@@ -6,7 +6,7 @@ orders, what was done so far, and what the strategy knows. From both, taken afte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -60,6 +60,7 @@ class Enforcer:
     - ``unit_s``: seconds per unit of work, one number or one for each type of the query (the last for other types).
     - ``resource``: Ω by state, to weigh examinations with.
     - ``state``: a snapshot to go on from, where the operator goes on from its own. The strategy may be a new one.
+    - ``clock``: tells seconds. With it times are real: those of a table are shared among its events by their work.
     """
 
     def __init__(
@@ -73,12 +74,13 @@ class Enforcer:
         resource: Floats | None = None,
         salt: int = 0,
         state: bytes | None = None,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         if not patterns.config.tracked:
             raise SpillwayError("runs are not tracked, so they cannot be shed.", hint="pass tracked=True")
         self.patterns, self.strategy, self.salt = patterns, strategy, salt
         self.filter = InputFilter(patterns.plan, trees, last, salt)
-        self.resource = resource
+        self.resource, self.clock = resource, clock
         self.units: Floats = np.broadcast_to(np.asarray(unit_s, np.float64), len(patterns.plan.types) + 1)
         self.orders = Orders()
         self.shed_runs = self.refused_runs = self.discarded = self.rows = 0
@@ -98,21 +100,26 @@ class Enforcer:
         keep = self.filter.keep(self.orders, kinds, attributes, classes, numbers)
         self.rows += len(kinds)
         self.discarded += int((~keep).sum())
+        began = 0.0 if self.clock is None else self.clock()
         matches = self.patterns.process(table, keep=keep)
-        seen = self._seen(kinds, keep, classes, self._passed(table))
+        took_s = None if self.clock is None else self.clock() - began
+        seen = self._seen(kinds, keep, classes, self._passed(table), took_s)
         if self.strategy is not None:
             self._obey(self.strategy.step(seen))
         return Done(matches, seen, self.orders)
 
-    def _seen(self, kinds: Ints, keep: Bools, classes: Ints, passed_us: int) -> Seen:
+    def _seen(self, kinds: Ints, keep: Bools, classes: Ints, passed_us: int, took_s: float | None) -> Seen:
         p, work = self.patterns, self.patterns.work
         spent = work.per_row.astype(np.float64)
         examined = float(p.counted(reset=False).own.sum())
         completed, own, tested = p.counted(omega=self.resource)
         counts = Counts(p.alive().astype(np.float64), completed, own, tested)
         pairs, offered = p.paired()
+        times = spent * self.units[kinds]
+        if took_s is not None:
+            times *= took_s / max(float(times.sum()), 1e-300)
         return Seen(
-            times=spent * self.units[kinds],
+            times=times,
             work=spent,
             kept=keep,
             matches=work.matches_per_row,

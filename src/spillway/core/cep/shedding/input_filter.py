@@ -9,7 +9,8 @@ An event can be taken by each element of the pattern that has its type. As eleme
 
 It is discarded only if all of its elements agree. Where shares are less than 1 the smallest counts. Which events of a
 share go is a hash of their number, and the share ``spare`` of all events always stays. Events of types that the query
-does not name take no work and are never discarded, except by strategies that go by type.
+does not name take no work and are never discarded, and those of types that a negated element names may forbid a
+match and are not either, except by strategies that go by type.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ class InputFilter:
         self._takes = np.zeros((len(plan.elements), len(plan.types) + 1), np.bool_)
         for k, element in enumerate(plan.elements):
             self._takes[k, [kinds[name] for name in element.types]] = True
+        self._forbids = np.zeros(len(plan.types) + 1, np.bool_)
+        for ban in plan.bans:
+            self._forbids[[kinds[name] for name in ban.element.types]] = True
 
     def _own_features(self, state: int) -> list[str | None]:
         """Return for each feature of a state the attribute of the event that it is, or None."""
@@ -86,17 +90,18 @@ class InputFilter:
             share = self._shares(orders, kinds, attributes, classes)
         keep = draws(numbers, self.salt) >= share
         if orders.room is not None:
-            keep &= ~self._too_many(orders.room, keep, classes, numbers)
+            spared = np.zeros(len(kinds), np.bool_) if orders.room.rank is None else self._forbids[kinds]
+            keep &= ~self._too_many(orders.room, keep, spared, classes, numbers)
         if orders.spare > 0.0:
             keep |= draws(numbers, _SPARED) < orders.spare
         return keep
 
-    def _too_many(self, room: Room, keep: Bools, classes: Ints, numbers: Ints) -> Bools:
+    def _too_many(self, room: Room, keep: Bools, spared: Bools, classes: Ints, numbers: Ints) -> Bools:
         """Return which events to discard besides, so that the others take no more than there is room for."""
         goes, able = np.zeros(len(keep), np.bool_), classes >= 0
         expected = np.where(keep, np.where(able, room.completing_s, room.other_s), 0.0)
         above = float(expected.sum()) - room.all_s
-        at = np.flatnonzero(keep if room.rank is None else keep & able)
+        at = np.flatnonzero(keep if room.rank is None else keep & able & ~spared)
         rank = np.zeros(len(at)) if room.rank is None else room.rank[classes[at]]
         at = at[np.lexsort((draws(numbers[at], self.salt + 1), rank))]
         before = np.cumsum(expected[at]) - expected[at]
@@ -107,7 +112,7 @@ class InputFilter:
     def _shares(self, orders: Orders, kinds: Ints, attributes: Mapping[str, Floats], classes: Ints) -> Floats:
         """Return the share of each event's like that is to go: the least over its elements."""
         named: Bools = np.any(self._takes, axis=0).reshape(-1)
-        least = np.where(named[kinds], 1.0, 0.0)
+        least = np.where((named & ~self._forbids)[kinds], 1.0, 0.0)
         last = len(self.trees) - 1
         for k in range(last + 1):
             at = np.flatnonzero(self._takes[k][kinds])

@@ -22,9 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spillway.core.cep.config import PatternConfig
-from spillway.core.cep.plan import Plan
 from spillway.core.cep.shedding.baselines import Baseline, BaselineConfig
-from spillway.core.cep.shedding.cost_model import Resource, resource_costs
+from spillway.core.cep.shedding.cost_model import Resource, conditions_of, resource_costs
 from spillway.core.cep.shedding.enforcer import Enforcer, Strategy
 from spillway.core.cep.shedding.hybrid import HybridConfig
 from spillway.core.cep.shedding.hybrid import Strategy as HybridName
@@ -48,7 +47,7 @@ class Outcome:
     - ``times``: seconds per event; ``measured``: which of them count for the latency.
     - ``matches``: per event; ``kept``: which events were processed.
     - ``smoothed``: μ at each check; ``found``: the matches themselves, if they were asked for.
-    - ``shed_runs``: how many runs were removed or refused.
+    - ``shed_runs``: how many runs were removed or refused; ``offered_runs``: how many were made or refused.
     """
 
     times: Floats
@@ -57,6 +56,7 @@ class Outcome:
     kept: Bools
     smoothed: Floats
     shed_runs: int
+    offered_runs: int
     found: pa.Table | None
 
     def recall(self, truth: Outcome, since: int = 0) -> float:
@@ -118,7 +118,8 @@ def simulate(
     over: Literal["all", "completing"] = "all",
     check_events: int = 100,
     unit_s: float | Sequence[float] = 1e-6,
-    resource: Resource = "none",
+    resource: Resource | Sequence[float] = "none",
+    clock: Callable[[], float] | None = None,
     salt: int = 0,
     keep_matches: bool = False,
     each: Callable[[Enforcer], None] | None = None,
@@ -126,7 +127,8 @@ def simulate(
     """Process a table under a strategy, in virtual time. ``each`` is called after every check.
 
     ``unit_s`` are seconds per unit of work, one number or one per type of the query and one for other types;
-    ``resource`` is what the cost model takes as Ω.
+    ``resource`` is what the cost model takes as Ω, and was learned with. With a ``clock``, which tells seconds, time
+    is not virtual: what the events between two checks took is shared among them by their work.
     """
     require_whole("check_events", check_events, 1, 10**9)
     patterns = _tracked(config, learned).build()
@@ -136,8 +138,9 @@ def simulate(
         learned.trees,
         learned.last,
         unit_s=unit_s,
-        resource=resource_costs(resource, _conditions(patterns.plan)),
+        resource=resource_costs(resource, conditions_of(patterns.plan)),
         salt=salt,
+        clock=clock,
     )
     watch = getattr(strategy, "watch", None)
     done, smoothed = [], []
@@ -157,21 +160,13 @@ def simulate(
         kept=kept,
         smoothed=np.array(smoothed),
         shed_runs=enforcer.shed_runs + enforcer.refused_runs,
+        offered_runs=int(sum(part.seen.offered.sum() for part in done if part.seen.offered is not None)),
         found=pa.concat_tables([*(part.matches for part in done), rest]) if keep_matches else None,
     )
 
 
 def _tracked(config: PatternConfig, learned: Learned) -> PatternConfig:
     return replace(config, tracked=True, classes=learned.classes, slices=learned.gain.shape[2])
-
-
-def _conditions(plan: Plan) -> list[int]:
-    """Return how many conditions are tested where a run of each state is examined."""
-    found = [0] * len(plan.elements)
-    for step in plan.steps:
-        if step.source is not None:
-            found[step.source] += len(step.tests) + len(step.keys)
-    return found
 
 
 def precision(found: pa.Table, truth: pa.Table) -> float:

@@ -94,7 +94,7 @@ class Watch:
         growth = max(0.0, load - before) if self._left.any() else 0.0
         measured = self._measured(seen)
         self.latency.observe(measured, load - growth / 2, self._fixed(seen), forget)
-        pace = self.pace * min(1.0, 10.0 * len(measured) / self.config.smooth)
+        pace = self.pace * min(10.0, 10.0 * len(measured) / self.config.smooth)
         self.trigger.learn(self.latency.value, len(seen.times), pace)
         self._left = alive
         load = self.load(alive, usually)
