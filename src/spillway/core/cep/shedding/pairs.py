@@ -17,10 +17,11 @@ nothing is known are tried, and are found out soon.
 
     ρ(s) = Σ_V r(v) p(s, v) / Σ_V r(v)             ρ(v) = Σ_S b(s) p(s, v) / Σ_S b(s)
 
-For a price λ the core is the largest choice of S and V in which all are worth more than λ. Cores are nested, and
-found by peeling: take away the class that is worth least, compute the others anew, and so on. The **core price** κ of
-a class is the largest worth at which one was taken away up to then: it is in the core of λ just if κ > λ. So 8 and 8
-have one price, and go and come together.
+The core of a price λ is a choice of S and V in which all are worth more than λ. Cores are nested, and found by
+peeling: take away the class that is worth least, compute the others anew, and so on. The **core price** κ of a class
+is the largest worth at which one was taken away up to then: it is in the core of λ just if κ > λ. So 8 and 8 have one
+price, and go and come together. Another choice may bring more for the same work: the order in which classes go is
+greedy.
 
 **Memory.** Counts fade with weight w per slice of time, but not faster than over ``least_events`` events: a short
 window has too few to tell classes apart. Matches may be rare: the last few hundred of them are always remembered. If
