@@ -37,9 +37,9 @@ def stream(rows: int, salt: int) -> pa.Table:
 
 
 @cache
-def case() -> Case:
+def case(index: str = "attributes") -> Case:
     table = stream(ROWS, salt=1)
-    config = PatternConfig(QUERY, table.schema, time="ts", type="type", index="attributes", compile=False)
+    config = PatternConfig(QUERY, table.schema, time="ts", type="type", index=index, compile=False)
     learned = learn(config, stream(300, salt=9), EstimationConfig(clusters=3))
     tracked = replace(config, tracked=True, classes=learned.classes, slices=learned.gain.shape[2])
     return Case(tracked, learned, table)
@@ -59,7 +59,7 @@ def results(name: str, sizes: list[int], cuts: list[bool]) -> list[Any]:
         done = made.process(case().table.slice(at, size))
         at += size
         tables = [getattr(done.orders, part) for part in ("shed", "refuse", "unwanted", "events", "types")]
-        orders = [None if table is None else table.tolist() for table in tables]
+        orders = [done.orders.keys, *(None if table is None else table.tolist() for table in tables)]
         found.append((done.matches.to_pylist(), done.seen.times.tolist(), orders, done.orders.reason))
         if cut:
             made = enforcer(name, made.patterns.snapshot(), made.snapshot())

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spillway.core.blob import BlobFormat, under
+from spillway.core.cep.language.correlation import correlation
 from spillway.core.cep.operator import Patterns
 from spillway.core.cep.shedding.cost_model import Counts
 from spillway.core.cep.shedding.input_filter import InputFilter
@@ -79,7 +80,8 @@ class Enforcer:
         if not patterns.config.tracked:
             raise SpillwayError("runs are not tracked, so they cannot be shed.", hint="pass tracked=True")
         self.patterns, self.strategy, self.salt = patterns, strategy, salt
-        self.filter = InputFilter(patterns.plan, trees, last, salt)
+        key = correlation(patterns.query, patterns.config.schema)
+        self.filter = InputFilter(patterns.plan, trees, last, salt, key)
         self.resource, self.clock = resource, clock
         self.units: Floats = np.broadcast_to(np.asarray(unit_s, np.float64), len(patterns.plan.types) + 1)
         self.orders = Orders()
@@ -129,6 +131,7 @@ class Enforcer:
             share_of_slice=passed_us * p.config.slices / p.query.within_us,
             pairs=pairs.astype(np.float64),
             offered=offered.astype(np.float64),
+            keyed=self.filter.key is not None,
         )
 
     def _passed(self, table: pa.Table) -> int:
@@ -156,6 +159,7 @@ class Enforcer:
         meta = {
             "numbers": {name: getattr(self, name) for name in _NUMBERS},
             "spare": self.orders.spare,
+            "keys": self.orders.keys,
             "reason": self.orders.reason,
             "room": None if self.orders.room is None else list(self.orders.room._replace(rank=None)),
             "sheds": self.strategy is not None,
@@ -181,7 +185,11 @@ class Enforcer:
             setattr(self, name, number)
         room = None if meta["room"] is None else Room(*meta["room"])._replace(rank=arrays.get("rank"))
         self.orders = Orders(
-            **under("orders.", arrays), room=room, spare=meta["spare"], reason=meta["reason"]
+            **under("orders.", arrays),
+            keys=meta["keys"],
+            room=room,
+            spare=meta["spare"],
+            reason=meta["reason"],
         )
 
 

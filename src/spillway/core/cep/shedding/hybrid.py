@@ -12,7 +12,8 @@ At each check, every hundred events or so:
    discarded until the next check.
 4. If the next events, as they come, would still take more than there is room for, further ones that complete matches
    are discarded, those worth least first (see watch, input_filter).
-5. After ``hold_windows`` without need the filter is off.
+5. Where more is found if fewer keys are let in instead of raising the price, that is done (see Keys).
+6. After ``hold_windows`` without need the filter is off.
 
 So state-based shedding cuts what is there, at once and by just as much as needed, and input-based shedding avoids the
 work of making what would be cut next. Both go by one cost model and one price; no weight between them has to be set.
@@ -24,6 +25,16 @@ have to make up for chance as well: then it is what they take now, and old runs 
 the price follows over a window, or the latency would swing with the window's period; and since what comes of them
 is less certain, they go only at half of it. Where they take little of the work they are left alone: little would
 be saved, and if the stream changes it takes a window to have them again.
+
+**Keys.** If an index finds just the runs that an event completes, no work is in vain: all classes are worth about
+the same, and to shed runs that took work to make is dear. Of a share q of the keys there is a share q of the matches,
+for about q of all work. With R(λ) the matches that are left at a price, and μ(λ) the latency,
+
+    R(λ) min(1, θ' / μ(λ))
+
+are left if keys make up for what is then still too much. Where that is clearly best at a price below the one that
+would do by itself, it is taken, with q = θ' / μ. So classes go as long as they are worth little, then keys. A query
+whose rows have nothing in common has no key, and classes alone.
 
 **Witnesses.** What is always shed is never seen again, even when the stream has changed and it would be worth most. A
 share ``spare`` of all runs and events, chosen by a hash, is never shed: it tells what its group is worth now. Runs of
@@ -48,6 +59,7 @@ cost_model).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
@@ -69,6 +81,9 @@ Floats = npt.NDArray[np.float64]
 Strategy = Literal["hybrid", "state", "input"]
 Selection = Literal["split", "exact", "greedy"]
 _LITTLE = 0.25  # of the work
+_FEWEST = 1e-3  # of the keys
+_WRITTEN = 0.5  # of the work that is not examinations: about as much is matches
+_BETTER = 1.1  # times as many matches, before keys are left out
 _SURE = 1.15  # times the target: above it that is not so by chance
 
 
@@ -133,6 +148,10 @@ class Hybrid:
         self.price: float | None = None
         self.slow_price = 0.0
         self.idle = 0.0
+        self.kept_keys = 1.0
+        self._keys_go = False
+        self._flow = np.zeros(4)
+        self._cap = math.inf
         self._runs_go = config.strategy != "input"
         self._events_go = config.strategy != "state" and self.watch.momentary
         self._most = 1.0 - config.spare
@@ -144,7 +163,9 @@ class Hybrid:
         worth, rate = self._worth(), self._rate()
         discard = self._poor(worth)
         v = self.watch.violation(seen, 1.0 - float(rate @ discard))
-        self._follow(self._price(alive, worth, rate), v, seen.share_of_slice / self.model.slices)
+        price, enough = self._price(alive, worth, rate)
+        self._follow(price, v, seen.share_of_slice / self.model.slices)
+        self._let_keys_in(enough)
         if self.price is None:
             return Orders(reason="the bound holds")
         discard, shed = self._poor(worth), None
@@ -162,6 +183,20 @@ class Hybrid:
         if self.pairs is not None and seen.pairs is not None and seen.offered is not None:
             own = seen.counts.own[-2].sum(axis=1)
             self.pairs.count(seen.pairs, seen.offered[-2], own, seen.classes, seen.kept, seen.share_of_slice)
+        self._keys_go = seen.keyed and self._events_go
+        count, q = len(seen.times), self.kept_keys
+        each = seen.times.sum() / max(seen.work.sum(), 1e-300)
+        now = (count, seen.times.sum() / q, q * count, seen.kept.sum() * each)
+        self._flow = math.exp(-count / self.watch.config.smooth) * self._flow + np.array(now)
+
+    def _let_keys_in(self, enough: bool) -> None:
+        """Let a share of the keys in, if it is not enough to leave out what is worth less than the average."""
+        self._cap = math.inf if enough or self.price is None else self.price
+        if self._cap == math.inf:
+            self.kept_keys = 1.0
+            return
+        events, unshed, *_ = self._flow
+        self.kept_keys = min(1.0, max(_FEWEST, self.watch.trigger.target_s * events / max(unshed, 1e-300)))
 
     def _worth(self) -> Worth:
         runs, events = self.model.worth(), self.events.worth()
@@ -181,8 +216,11 @@ class Hybrid:
             return np.zeros_like(worth.events)
         return np.where(worth.events <= self.price, self._most, 0.0)
 
-    def _price(self, alive: Floats, worth: Worth, rate: Floats) -> float | None:
-        """Return the largest price at which the latency would still be above the target; None if it never is."""
+    def _price(self, alive: Floats, worth: Worth, rate: Floats) -> tuple[float | None, bool]:
+        """Return the largest price at which the latency would still be above the target; None if it never is.
+
+        It is not above the average, and whether that is enough is returned as well.
+        """
         model, latency, target = self.model, self.watch.latency, self.watch.trigger.target_s
         own, cost = alive * model.own, alive * model.cost
         if self.pairs is not None:
@@ -205,12 +243,36 @@ class Hybrid:
         if self._events_go:
             last = last * ((worth.events[None] > levels[:, None]) @ rate)
         load = share * last if self.watch.only_last else load + share * last
-        expected = np.array([latency.expected(x) for x in load.tolist()])
+        q = self._flow[2] / max(self._flow[0], 1e-300)
+        expected = np.array([latency.expected(x) for x in load.tolist()]) / max(q, _FEWEST)
         if not (expected >= target).any():
-            return None
+            return None, True
         if expected[levels == 0.0] < _SURE * target:
-            return 0.0
-        return float(levels[expected >= target].max())
+            return 0.0, True
+        price = float(levels[expected >= target].max())
+        return self._or_keys(price, levels, expected, share * self._matches(alive, worth, levels))
+
+    def _or_keys(self, price: float, levels: Floats, expected: Floats, matches: Floats) -> tuple[float, bool]:
+        """Return the price, or a smaller one at which more is found if a share of the keys makes up for it."""
+        below = (levels <= price) & (levels >= 0.0)
+        now = matches[np.searchsorted(levels, self.price or 0.0, side="right") - 1]
+        fixed = max(0.0, self.watch.latency.fixed_part - self._flow[3] / max(self._flow[0], 1e-300))
+        expected = expected - _WRITTEN * fixed * (1.0 - matches / max(now, 1e-300))
+        found = matches * np.minimum(1.0, self.watch.trigger.target_s / np.maximum(expected, 1e-300))
+        best = levels[below][np.argmax(found[below])]
+        if self._keys_go and found[levels == best][0] > _BETTER * found[levels == price][0]:
+            return float(best), False
+        return price, True
+
+    def _matches(self, alive: Floats, worth: Worth, levels: Floats) -> Floats:
+        """Return how many matches there are to be had at each price, of those that begin."""
+        if self.pairs is None:
+            gain = alive * self.model.ahead(self.model.gain)
+            stays = worth.runs[None] > levels[:, None, None, None]
+            return np.asarray((stays * gain)[:, self.model.last].sum(axis=(1, 2, 3)))
+        runs = worth.runs[-2, :, 0][None] > levels[:, None]
+        events = (worth.events[None] > levels[:, None]) | (not self._events_go)
+        return self.pairs.found(runs, events)
 
     def _follow(self, price: float | None, v: float, passed: float) -> None:
         """Shed from when there is too much on, until for a while there would not be too much without."""
@@ -234,10 +296,11 @@ class Hybrid:
             loss[-2] = known * rest[-2]
         own = rest if self._events_go else alive * model.own
         work = max(float(own.sum()), 1e-300)
-        saving = np.where(np.isfinite(worth.runs), own / work, 0.0) * self._runs_go
+        poor = np.isfinite(worth.runs) & (worth.runs <= self._cap)
+        saving = np.where(poor, own / work, 0.0) * self._runs_go
         part = model.load(alive, only_last=True) / max(model.load(alive), 1e-300)
         of_events = rate / max(float(rate.sum()), 1e-300) * part * self._events_go
-        of_events = np.where(np.isfinite(worth.events), of_events, 0.0)
+        of_events = np.where(worth.events <= self._cap, of_events, 0.0)
         lost = np.where(of_events > 0.0, worth.events, 0.0) * of_events * work * (1.0 - 1e-9)
         shares = self._select(np.append(loss, lost), np.append(saving, of_events), v)
         runs, events = shares[: loss.size].reshape(loss.shape), shares[loss.size :]
@@ -261,6 +324,7 @@ class Hybrid:
             refuse=poor if self._runs_go else None,
             unwanted=None if strategy == "state" else poor,
             events=discard if self._events_go else None,
+            keys=1.0 - self.kept_keys,
             room=self._room(len(seen.times), worth) if self._events_go else None,
             spare=self.config.spare,
             reason=f"{v:.1%} too much work; what brings at most {self.price:.3g} matches per work is left out",
@@ -274,6 +338,8 @@ class Hybrid:
     def _room(self, count: int, worth: Worth) -> Room | None:
         """Return the room for the next events; those worth less than half of the average go a little earlier."""
         room = self.watch.room(count, worth.events)
+        if self.kept_keys < 1.0:
+            return None
         if room is None or self.pairs is None:
             return room
         total = float(self.pairs.examined.sum())
@@ -282,7 +348,7 @@ class Hybrid:
     def snapshot(self) -> bytes:
         """Return all that it knows, from which ``build(state)`` goes on exactly."""
         price = np.nan if self.price is None else self.price
-        own = {"numbers": np.array([price, self.slow_price, self.idle])}
+        own = {"numbers": np.array([price, self.slow_price, self.idle, self.kept_keys]), "flow": self._flow}
         parts = {
             "model": self.model.snapshot(),
             "events": self.events.snapshot(),
@@ -294,7 +360,8 @@ class Hybrid:
     def restore(self, state: bytes) -> None:
         """Go on from a snapshot."""
         found = read_state(state, self.config.strategy, self.model.gain.shape)
-        price, self.slow_price, self.idle = found["numbers"].tolist()
+        price, self.slow_price, self.idle, self.kept_keys = found["numbers"].tolist()
+        self._flow = found["flow"].astype(np.float64)
         self.price = None if np.isnan(price) else price
         self.model = self.watch.model = CostModel.restore(under("model.", found))
         self.events = EventModel.restore(under("events.", found))

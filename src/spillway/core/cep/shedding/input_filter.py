@@ -7,6 +7,9 @@ An event can be taken by each element of the pattern that has its type. As eleme
   if all classes that are still possible are unwanted, whatever their slice (see tree);
 - as the last element it completes matches, and has a class of its own (see events).
 
+Of a share of the keys all events are discarded that forbid nothing: which, is a hash of the key, blurred a little by
+one of the event, so that with few keys there is something between all and nothing.
+
 It is discarded only if all of its elements agree. Where shares are less than 1 the smallest counts. Which events of a
 share go is a hash of their number, and the share ``spare`` of all events always stays. Events of types that the query
 does not name take no work and are never discarded, and those of types that a negated element names may forbid a
@@ -20,6 +23,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.cep.language.correlation import Correlation
 from spillway.core.cep.plan import Plan
 from spillway.core.cep.shedding.draws import draws
 from spillway.core.cep.shedding.orders import Orders, Room
@@ -29,13 +33,17 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 _SPARED = 0x5350415245
+_ODD = 0x5851F42D4C957F2D
+_BLUR = 0.05  # how much of the draw is the event's own
 
 
 class InputFilter:
     """Decides for events before they are processed. ``trees`` are those of the states, ``last`` that of events."""
 
-    def __init__(self, plan: Plan, trees: Sequence[Tree], last: Tree, salt: int = 0) -> None:
-        self.plan, self.trees, self.last, self.salt = plan, trees, last, salt
+    def __init__(
+        self, plan: Plan, trees: Sequence[Tree], last: Tree, salt: int = 0, key: Correlation | None = None
+    ) -> None:
+        self.plan, self.trees, self.last, self.salt, self.key = plan, trees, last, salt, key
         self._names = [self._own_features(k) for k in range(len(plan.elements))]
         kinds = {name: n for n, name in enumerate(plan.types)}
         self._takes = np.zeros((len(plan.elements), len(plan.types) + 1), np.bool_)
@@ -89,12 +97,27 @@ class InputFilter:
         elif orders.unwanted is not None or orders.events is not None:
             share = self._shares(orders, kinds, attributes, classes)
         keep = draws(numbers, self.salt) >= share
+        if orders.keys > 0.0:
+            keep &= (self._of_keys(kinds, attributes, numbers) >= orders.keys) | self._forbids[kinds]
         if orders.room is not None:
             spared = np.zeros(len(kinds), np.bool_) if orders.room.rank is None else self._forbids[kinds]
             keep &= ~self._too_many(orders.room, keep, spared, classes, numbers)
         if orders.spare > 0.0:
             keep |= draws(numbers, _SPARED) < orders.spare
         return keep
+
+    def _of_keys(self, kinds: Ints, attributes: Mapping[str, Floats], numbers: Ints) -> Floats:
+        """Return a draw for each event that is nearly the same for all events of a key."""
+        assert self.key is not None
+        own, found = draws(numbers, self.salt + 2), np.ones(len(kinds))
+        for kind, name in enumerate(self.plan.types):
+            at = np.flatnonzero(kinds == kind)
+            codes = np.zeros(len(at), np.int64)
+            for attribute in self.key.by[name]:
+                values = attributes[attribute][at] + 0.0  # no sign of zero
+                codes = codes * np.int64(_ODD) ^ values.view(np.int64)
+            found[at] = (1.0 - _BLUR) * draws(codes, self.salt + 2) + _BLUR * own[at]
+        return found
 
     def _too_many(self, room: Room, keep: Bools, spared: Bools, classes: Ints, numbers: Ints) -> Bools:
         """Return which events to discard besides, so that the others take no more than there is room for."""

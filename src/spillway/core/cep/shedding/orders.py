@@ -27,6 +27,7 @@ class Seen:
     - ``share_of_slice``: how much of a time slice has passed.
     - ``pairs``: matches by class of the run and of the event; ``offered``: runs made or refused, by state, class and
       slice. Both are None where pairs are not counted.
+    - ``keyed``: whether the rows of a match have a key in common.
     """
 
     times: Floats
@@ -39,6 +40,7 @@ class Seen:
     share_of_slice: float
     pairs: Floats | None = None
     offered: Floats | None = None
+    keyed: bool = False
 
 
 class Room(NamedTuple):
@@ -66,6 +68,7 @@ class Orders:
     - ``unwanted``: the same table, where events are discarded that could only make such runs.
     - ``events``: of the events that can complete a match, by class.
     - ``types``: of all events, by type; the last entry is for types that the query does not name.
+    - ``keys``: of the values of the key, with all of their events.
     - ``room``: what the next events may take; where they would take more further ones are discarded.
     - ``spare``: the share of runs and events that is never shed, to learn from.
     """
@@ -75,6 +78,7 @@ class Orders:
     unwanted: Floats | None = None
     events: Floats | None = None
     types: Floats | None = None
+    keys: float = 0.0
     room: Room | None = None
     spare: float = 0.0
     reason: str = ""

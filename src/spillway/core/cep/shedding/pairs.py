@@ -128,6 +128,11 @@ class Pairs:
         of_runs, of_events = cores(p, born, rate, runs, events)
         return np.where(born > 0.0, of_runs, np.inf), np.where(rate > 0.0, of_events, np.inf)
 
+    def found(self, runs: Bools, events: Bools) -> Floats:
+        """Return the matches, per slice of time, with some of the classes only; a row for each choice of them."""
+        p = np.divide(self.matches, self.examined, out=np.zeros_like(self.matches), where=self.examined > 0.0)
+        return np.asarray(((runs * self.population) @ p * events * self.rate).sum(axis=1))
+
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return all that it knows, as arrays."""
         return {
