@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -63,6 +66,27 @@ def test_some_of_the_matches_are_found_and_no_other(
         assert run(QUERY, table, time="ts", type="type", shedding=how).equals(some), "the same ones each time"
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"select": "exact"},
+        {"select": "greedy", "delay_events": 150},
+        {"resource": "length", "slices": 8, "clusters": None},
+    ],
+)
+def test_all_of_it_can_be_chosen(
+    options: dict[str, Any], table: pa.Table, history: pa.Table, everything: set[str]
+) -> None:
+    plain = Shed(bound_ratio=0.4, history=history, smooth_events=200, check_events=50)
+    some, usual = (
+        found(run(QUERY, table, time="ts", type="type", shedding=how))
+        for how in (replace(plain, **options), plain)
+    )
+    assert some < everything
+    assert some != usual
+    assert len(some) > 0
+
+
 def test_nothing_is_lost_without_need(table: pa.Table, everything: set[str]) -> None:
     for how in (Shed(strategy="none"), Shed(strategy="random_state", bound_s=1.0)):
         assert found(run(QUERY, table, time="ts", type="type", shedding=how)) == everything
@@ -112,6 +136,11 @@ def test_short_and_empty_tables() -> None:
         ({"strategy": "none", "percentile": 101}, "percentile = 101"),
         ({"strategy": "none", "unit_s": -1}, "unit_s = -1"),
         ({"strategy": "none", "salt": 0.5}, "salt = 0.5"),
+        ({"strategy": "none", "delay_events": -1}, "delay_events = -1"),
+        ({"strategy": "none", "select": "exakt"}, "did you mean 'exact'"),
+        ({"strategy": "none", "resource": "lenght"}, "did you mean 'length'"),
+        ({"strategy": "none", "clusters": 0}, "clusters = 0"),
+        ({"strategy": "none", "slices": 0}, "slices = 0"),
     ],
 )
 def test_wrong_options_are_told(options: dict[str, object], message: str) -> None:

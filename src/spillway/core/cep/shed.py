@@ -25,9 +25,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spillway.core.cep.config import PatternConfig
+from spillway.core.cep.estimation import EstimationConfig
 from spillway.core.cep.estimation.learn import learn
 from spillway.core.cep.operator import Patterns
+from spillway.core.cep.shedding.cost_model import Resource
 from spillway.core.cep.shedding.enforcer import Strategy
+from spillway.core.cep.shedding.hybrid import Selection
 from spillway.core.cep.shedding.learned import Learned
 from spillway.core.cep.shedding.simulate import StrategyName, simulate, strategy_of
 from spillway.core.cep.shedding.trigger import TriggerConfig
@@ -50,6 +53,11 @@ class Shed:
     - ``history``: a table to learn from, with the same columns.
     - ``smooth_events``: over how many events the latency is taken; ``percentile`` of it, None for the mean.
     - ``check_events``: how many events pass between two checks.
+    - ``delay_events``: how many have to pass before runs are shed again.
+    - ``select``: how the shedding set is chosen: ``split`` (of the last group only a part), ``exact``, ``greedy``.
+    - ``resource``: Ω, what it costs to examine a run: ``none`` (all the same), ``conditions``, ``length``.
+    - ``clusters``: how many kinds of runs are told apart in each state; None leaves it to the gap statistic.
+    - ``slices``: in how many parts of its window a run may be worth something different.
     - ``unit_s``: seconds per unit of work.
     - ``salt``: other ones choose other events and runs.
     """
@@ -61,6 +69,11 @@ class Shed:
     smooth_events: int = 1000
     percentile: float | None = None
     check_events: int = 100
+    delay_events: int = 0
+    select: Selection = "split"
+    resource: Resource = "none"
+    clusters: int | None = 10
+    slices: int = 4
     unit_s: float = 1e-6
     salt: int = 0
 
@@ -77,6 +90,12 @@ class Shed:
         if self.percentile is not None:
             require_number("percentile", self.percentile, 0.0, 100.0)
         require_whole("check_events", self.check_events, 1, 10**9)
+        require_whole("delay_events", self.delay_events, 0, 10**9)
+        for field, choices in (("select", get_args(Selection)), ("resource", get_args(Resource))):
+            if getattr(self, field) not in choices:
+                raise unknown(field, getattr(self, field), choices)
+        EstimationConfig(clusters=self.clusters)
+        require_whole("slices", self.slices, 1, 1024)
         require_number("unit_s", self.unit_s, 0.0, above=True)
         require_whole("salt", self.salt, -(2**63), 2**63 - 1)
 
@@ -100,9 +119,9 @@ class Shed:
             return None
         unshed_s = float(learned.per_event[0]) * self.unit_s
         bound_s = self.bound_s if self.bound_ratio is None else self.bound_ratio * unshed_s
-        trigger = TriggerConfig(bound_s=bound_s)  # type: ignore[arg-type]
+        trigger = TriggerConfig(bound_s=bound_s, delay_events=self.delay_events)  # type: ignore[arg-type]
         watch = WatchConfig(trigger=trigger, smooth=self.smooth_events, percentile=self.percentile)
-        return strategy_of(self.strategy, watch, learned, unshed_s=unshed_s or None)
+        return strategy_of(self.strategy, watch, learned, select=self.select, unshed_s=unshed_s or None)
 
 
 def shed_of(given: object) -> Shed | None:
@@ -117,6 +136,7 @@ def shed_of(given: object) -> Shed | None:
 
 def shed_matches(config: PatternConfig, table: pa.Table, shed: Shed) -> pa.Table:
     """Return the matches that are found under a bound, with the numbers of their rows in the table."""
+    config = replace(config, slices=shed.slices)
     patterns = config.build()
     learned = _learned(patterns, shed)
     rows = _in_time(table, config.time)
@@ -129,6 +149,7 @@ def shed_matches(config: PatternConfig, table: pa.Table, shed: Shed) -> pa.Table
         shed.build(learned),
         check_events=shed.check_events,
         unit_s=shed.unit_s,
+        resource=shed.resource,
         salt=shed.salt,
         keep_matches=True,
     )
@@ -156,7 +177,8 @@ def _learned(patterns: Patterns, shed: Shed) -> Learned:
             raise invalid(
                 "history", name, f"a column of the kind {kind!r} as in the table, not {kinds[1][name]!r}"
             )
-    return learn(past, shed.history.take(pa.array(_in_time(shed.history, config.time))))
+    rows = shed.history.take(pa.array(_in_time(shed.history, config.time)))
+    return learn(past, rows, EstimationConfig(clusters=shed.clusters), resource=shed.resource)
 
 
 def _in_time(table: pa.Table, time: str) -> Ints:

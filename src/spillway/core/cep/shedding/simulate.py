@@ -25,7 +25,7 @@ from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.shedding.baselines import Baseline, BaselineConfig
 from spillway.core.cep.shedding.cost_model import Resource, conditions_of, resource_costs
 from spillway.core.cep.shedding.enforcer import Enforcer, Strategy
-from spillway.core.cep.shedding.hybrid import HybridConfig
+from spillway.core.cep.shedding.hybrid import HybridConfig, Selection
 from spillway.core.cep.shedding.hybrid import Strategy as HybridName
 from spillway.core.cep.shedding.learned import Learned
 from spillway.core.cep.shedding.watch import WatchConfig
@@ -45,7 +45,8 @@ class Outcome:
     """What came of a stream.
 
     - ``times``: seconds per event; ``measured``: which of them count for the latency.
-    - ``matches``: per event; ``kept``: which events were processed.
+    - ``matches``: per event, as it completes them; of a pattern that ends with a negated element also those that are
+      forbidden later. ``kept``: which events were processed.
     - ``smoothed``: μ at each check; ``found``: the matches themselves, if they were asked for.
     - ``shed_runs``: how many runs were removed or refused; ``offered_runs``: how many were made or refused.
     """
@@ -88,7 +89,13 @@ class Outcome:
 
 
 def strategy_of(
-    name: str, watch: WatchConfig, learned: Learned, *, weight: float = 0.5, unshed_s: float | None = None
+    name: str,
+    watch: WatchConfig,
+    learned: Learned,
+    *,
+    weight: float = 0.5,
+    select: Selection = "split",
+    unshed_s: float | None = None,
 ) -> Strategy | None:
     """Return the strategy of a name, with what was learned; ``unshed_s`` is the latency without shedding."""
     if name not in get_args(StrategyName):
@@ -96,7 +103,7 @@ def strategy_of(
     if name == "none":
         return None
     if name in get_args(HybridName):
-        config = HybridConfig(watch=watch, strategy=name, weight=weight)  # type: ignore[arg-type]
+        config = HybridConfig(watch=watch, strategy=name, select=select, weight=weight)  # type: ignore[arg-type]
         return config.build(learned.model(), learned.events(), learned.pairs())
     baseline: Baseline = name  # type: ignore[assignment]
     chosen = BaselineConfig(
