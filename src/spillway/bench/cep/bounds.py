@@ -1,7 +1,8 @@
 """Figures 4 and 5, and the metrics of recall: Q1 under bounds from 10 to 90 % of the latency without shedding.
 
-The paper bounds the latency of matches. Here that is ``over="completing"``. A bound on the latency of all events,
-which is what keeps a stream from falling behind, is shown beside it, and the metrics are of that one.
+The paper bounds the latency of matches: the time from the last event of a match to its detection. Here that is
+``over="completing"``, and the metrics are of it. A bound on the latency of all events, which is what keeps a stream
+from falling behind, is shown beside it, with metrics of its own (``all_events.*``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from spillway.bench.cep.point import By, Grid, curves, largest, metrics_of, numb
 from spillway.bench.cep.tasks import Task
 from spillway.bench.join.drawing import Panel, draw
 from spillway.bench.results import Figure
+from spillway.core.cep.shedding.watch import Over
 
 HEADLINE = (0.5, 0.1)
 INPUT, STATE = BASELINES[:2], BASELINES[2:]
@@ -23,7 +25,10 @@ INPUT, STATE = BASELINES[:2], BASELINES[2:]
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """What is run: the two bounds of the metrics over many seeds, the others over few."""
+    """What is run: the two bounds of the metrics over many seeds, the others over few.
+
+    ``bounds`` are those on the latency of all events, ``completing`` those on the latency of matches.
+    """
 
     case: Case
     seeds: tuple[int, ...]
@@ -35,24 +40,26 @@ class Bounds:
 
     @property
     def headline(self) -> Grid:
-        """The bounds of the metrics."""
-        return Grid(case=self.case, bounds=HEADLINE, seeds=self.seeds, names=self.names)
+        """The bounds of the metrics, on the latency of matches."""
+        return self._grid(HEADLINE, self.seeds, "completing")
+
+    @property
+    def all_headline(self) -> Grid:
+        """The same on the latency of all events."""
+        return self._grid(HEADLINE, self.seeds)
 
     @property
     def all_events(self) -> Grid:
         """All bounds, on the latency of all events."""
-        return Grid(case=self.case, bounds=self.bounds, seeds=self.bound_seeds, names=self.names)
+        return self._grid(self.bounds, self.bound_seeds)
 
     @property
     def matches(self) -> Grid:
-        """Bounds on the latency of events that complete matches."""
-        return Grid(
-            case=self.case,
-            bounds=self.completing,
-            seeds=self.bound_seeds,
-            names=self.names,
-            over="completing",
-        )
+        """All bounds, on the latency of matches."""
+        return self._grid(self.completing, self.bound_seeds, "completing")
+
+    def _grid(self, bounds: tuple[float, ...], seeds: tuple[int, ...], over: Over = "all") -> Grid:
+        return Grid(case=self.case, bounds=bounds, seeds=seeds, names=self.names, over=over)
 
     @property
     def percentile(self) -> Grid:
@@ -69,28 +76,31 @@ class Bounds:
         """Return all runs."""
         return [
             task
-            for grid in (self.headline, self.all_events, self.matches, self.percentile)
+            for grid in (self.headline, self.all_headline, self.all_events, self.matches, self.percentile)
             for task in grid.tasks()
         ]
 
     def metrics(self, found: Mapping[Task, Any]) -> dict[str, float]:
         """Return the metrics of recall."""
-        headline, swept, matches = (grid.by(found) for grid in (self.headline, self.all_events, self.matches))
+        swept, matches = self.all_events.by(found), self.matches.by(found)
         (any_all, best_all), (any_matches, best_matches) = largest(swept), largest(matches)
-        held = [shown.held for by in (headline, swept, matches) for shown in by["hybrid"].values()]
-        return metrics_of(headline) | {
-            "recall.hybrid_over_any": any_all,
-            "recall.hybrid_over_any.completing": any_matches,
-            "recall.hybrid_over_best": best_all,
-            "recall.hybrid_over_best.completing": best_matches,
-            "bound_held": sum(held) / len(held),
-        }
+        return (
+            metrics_of(self.headline.by(found))
+            | metrics_of(self.all_headline.by(found), "all_events.")
+            | {
+                "recall.hybrid_over_any": any_matches,
+                "recall.hybrid_over_best": best_matches,
+                "all_events.recall.hybrid_over_any": any_all,
+                "all_events.recall.hybrid_over_best": best_all,
+            }
+        )
 
 
 def figure_4(plan: Bounds, found: Mapping[Task, Any], out: Path | None) -> Figure:
     """Show recall, speed and what was shed by bound."""
-    swept, matches, headline = (grid.by(found) for grid in (plan.all_events, plan.matches, plan.headline))
-    tight = ratios(headline, 0.1)
+    swept, matches = plan.all_events.by(found), plan.matches.by(found)
+    headline, beside = plan.headline.by(found), plan.all_headline.by(found)
+    tight, all_tight = ratios(headline, 0.1), ratios(beside, 0.1)
     hybrid = swept["hybrid"]
     checks = {
         "hybrid_is_best_at_every_bound": all(
@@ -110,21 +120,25 @@ def figure_4(plan: Bounds, found: Mapping[Task, Any], out: Path | None) -> Figur
         title="Q1: recall, speed and what is shed, by the bound on the mean latency",
         paper="Recall 1 for bounds of 50 to 90 % of the latency, then falling; baselines fall at once. State-based "
         "baselines have more recall, input-based ones more speed; the hybrid is nearly as fast as these.",
-        ours=f"At bounds of {percents(hybrid)}: recall {'; '.join(lines)}. Over {len(plan.seeds)} streams: "
-        f"{headline['hybrid'][0.5].recall:.3f} at a half; at a tenth {headline['hybrid'][0.1].recall:.2f}, "
-        + ", ".join(f"{ratio:.1f} times {name}" for name, ratio in tight.items())
-        + ". With the bound on events that complete matches, "
-        + f"{told([shown.recall for shown in matches['hybrid'].values()])} at {percents(matches['hybrid'])}, "
-        + f"up to {largest(matches)[0]:.1f} times a baseline.",
+        ours=f"Latency of matches, over {len(plan.seeds)} streams: {headline['hybrid'][0.5].recall:.3f} at a half; "
+        f"at a tenth {headline['hybrid'][0.1].recall:.2f}, {_times(tight)}; at {percents(matches['hybrid'])} "
+        f"{told([shown.recall for shown in matches['hybrid'].values()])}, up to {largest(matches)[0]:.1f} times a "
+        f"baseline. Latency of all events: {beside['hybrid'][0.5].recall:.3f} at a half; at a tenth "
+        f"{beside['hybrid'][0.1].recall:.2f}, {_times(all_tight)}; at {percents(hybrid)}: {'; '.join(lines)}.",
         holds=all(checks.values()),
         numbers={
             "checks": checks,
             "all": numbers(swept),
             "completing": numbers(matches),
             "headline": numbers(headline),
+            "all_headline": numbers(beside),
         },
         files=_draw_4(swept, matches, out),
     )
+
+
+def _times(ratio_of: Mapping[str, float]) -> str:
+    return ", ".join(f"{ratio:.1f} times {name}" for name, ratio in ratio_of.items())
 
 
 def _draw_4(swept: By, matches: By, out: Path | None) -> list[str]:

@@ -18,5 +18,5 @@ def may_invent(query: Query) -> str | None:
         return f"under the policy {query.policy!r} a discarded row no longer stands between two others"
     negated = [element.variable for element in query.elements if element.negated]
     if negated:
-        return f"a discarded row of {', '.join(negated)} no longer forbids a match; hybrid shedding keeps all of them"
+        return f"a row of {', '.join(negated)} that is dropped no longer forbids a match"
     return None
