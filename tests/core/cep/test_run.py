@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from spillway.core.cep import Shed, run, run_with_timeouts
+from spillway.core.cep.language import QueryError
 from spillway.core.cep.shedding.draws import draws
 from spillway.errors import SpillwayError
 
@@ -111,6 +112,45 @@ def test_partial_matches_that_timed_out_are_a_second_table() -> None:
     assert [each.num_rows for each in forbidden] == [0, 0]
     with pytest.raises(SpillwayError, match="table = 'list'"):
         run_with_timeouts(query, [1], time="ts", type="type")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("find", [run, run_with_timeouts])
+@pytest.mark.parametrize(
+    ("query", "types"),
+    [
+        ("PATTERN SEQ(A a, B+ b[], C c) WITHIN 1 s", "A" + 40 * "B" + "C"),
+        ("PATTERN SEQ(A a, B b, NEG C c) WITHIN 1 s", 20 * "A" + 20 * "B"),
+        ("PATTERN SEQ(A a, NEG C c) WITHIN 1 s", 90 * "A"),
+    ],
+)
+def test_too_many_partial_matches_are_an_error(find: Any, query: str, types: str) -> None:
+    table = pa.table({"ts": pa.array(range(len(types)), pa.timestamp("us")), "type": list(types)})
+    with pytest.raises(SpillwayError, match=r"more than 60 partial matches at once.*B\{1,5\}.*Shed"):
+        find(query, table, time="ts", type="type", most_runs=60)
+    few = table.slice(0, 4)
+    assert find(query, few, time="ts", type="type", most_runs=60) == find(query, few, time="ts", type="type")
+    with pytest.raises(SpillwayError, match="most_runs = 0"):
+        find(query, few, time="ts", type="type", most_runs=0)
+
+
+def test_types_that_no_row_can_have_are_told() -> None:
+    def found(types: Any, pattern: str) -> list[Any]:
+        table = pa.table({"ts": [0, 1], "type": types})
+        return run(f"PATTERN SEQ({pattern}) WITHIN 5 s", table, time="ts", type="type").to_pylist()
+
+    numbers = pa.array([1, 2])
+    for whole in (numbers.cast(pa.int8()), numbers.cast(pa.uint64()), numbers.dictionary_encode()):
+        assert found(whole, "'1' a, '2' b") == [{"a": 0, "b": 1}]
+        for pattern in ("'1' a, B b", "'1' a, '02' b", "'1' a, ('2'|'2.0') b"):
+            with pytest.raises(
+                QueryError, match=r"(?s)column 20: no row is of the type .* SEQ\('1' a, '2' b\)"
+            ):
+                found(whole, pattern)
+    assert found([True, False], "'true' a, 'false' b") == [{"a": 0, "b": 1}]
+    with pytest.raises(QueryError, match="no row is of the type 'True', for the types are truth values"):
+        found([True, False], "'True' a")
+    with pytest.raises(SpillwayError, match=r"type = 'ts' .* another column than that with the time"):
+        run(PAIR, pa.table({"ts": [0]}), time="ts", type="ts")
 
 
 def test_short_and_empty_tables() -> None:

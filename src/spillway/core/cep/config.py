@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import pyarrow as pa
 
 from spillway.core.cep.language import check, kinds, parse
+from spillway.core.cep.language.rules import check_types
 from spillway.core.cep.plan import IndexBy
 from spillway.core.cep.syntax import Query
 from spillway.core.control.checks import require_whole
@@ -58,6 +59,8 @@ class PatternConfig:
         for field in ("time", "type"):
             if getattr(self, field) not in self.schema.names:
                 raise unknown(field, getattr(self, field), self.schema.names)
+        if self.time == self.type:
+            raise invalid("type", self.type, "another column than that with the time")
         if self.index not in get_args(IndexBy):
             raise unknown("index", self.index, get_args(IndexBy))
         if self.late not in ("error", "drop"):
@@ -71,6 +74,7 @@ class PatternConfig:
                     "tracked", False, "True where most_runs is given: runs that are shed have to be known"
                 )
         check(self.tree, self.schema)
+        check_types(self.tree, self.kinds[self.type])
 
     @cached_property
     def tree(self) -> Query:

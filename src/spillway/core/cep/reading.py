@@ -4,9 +4,9 @@
 column                  becomes
 ======================  ===============================================================================
 whole number, truth     a whole number of 64 bits
-time, date              microseconds
+time, date              microseconds; what is finer is cut off
 text                    its code in a vocabulary, so that equal texts are equal numbers
-fraction, decimal       a fraction of 64 bits
+fraction, decimal       a fraction of 64 bits; decimals have at most 15 digits
 null                    the smallest whole number, or NaN
 ======================  ===============================================================================
 

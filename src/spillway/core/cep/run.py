@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from spillway.core.cep.config import PatternConfig
+from spillway.core.cep.operator import Patterns
 from spillway.core.cep.shed import Shed, shed_matches, shed_of
 from spillway.core.cep.syntax import Query
-from spillway.errors import invalid
+from spillway.core.control.checks import require_whole
+from spillway.errors import SpillwayError, invalid
 
 _SHORT = 100  # rows; for so few it does not pay to compile the query
+_MOST = 10_000_000  # partial matches, some gigabytes
 
 
 def run(
-    query: str | Query, table: pa.Table, *, time: str, type: str, shedding: Shed | None = None
+    query: str | Query,
+    table: pa.Table,
+    *,
+    time: str,
+    type: str,
+    shedding: Shed | None = None,
+    most_runs: int = _MOST,
 ) -> pa.Table:
     """Return the matches of a pattern in a table: a column per variable with row numbers, lists where it is repeated.
 
@@ -22,6 +33,9 @@ def run(
     >>> rides = pa.table({"ts": [0, 1, 2, 3], "type": ["A", "B", "B", "C"], "id": [7, 7, 7, 7]})
     >>> run("PATTERN SEQ(A a, B+ b[], C c) WHERE [id] WITHIN 5 s", rides, time="ts", type="type").to_pylist()
     [{'a': 0, 'b': [1], 'c': 3}, {'a': 0, 'b': [1, 2], 'c': 3}, {'a': 0, 'b': [2], 'c': 3}]
+
+    More than ``most_runs`` partial matches at once are an error: nothing is shed unless that is asked for. They are
+    counted as in :class:`~spillway.core.cep.config.PatternConfig`, but not where there is ``shedding``.
 
     With ``shedding`` these are the matches that are found although an event may take only so long on average, in
     virtual time. See :class:`~spillway.core.cep.shed.Shed`.
@@ -38,16 +52,16 @@ def run(
     """
     how = shed_of(shedding)
     _require_table(table)
+    require_whole("most_runs", most_runs, 1, 2**40)
     rows = table.num_rows + (0 if how is None or how.history is None else how.history.num_rows)
     config = PatternConfig(query, table.schema, time=time, type=type, compile=rows > _SHORT)
     if how is not None:
         return shed_matches(config, table, how)
-    patterns = config.build()
-    return pa.concat_tables([patterns.process(table), patterns.flush()])
+    return _all_matches(replace(config, tracked=True, most_runs=most_runs).build(), table)
 
 
 def run_with_timeouts(
-    query: str | Query, table: pa.Table, *, time: str, type: str
+    query: str | Query, table: pa.Table, *, time: str, type: str, most_runs: int = _MOST
 ) -> tuple[pa.Table, pa.Table]:
     """Return the matches as :func:`run` does, and the partial matches that timed out.
 
@@ -61,11 +75,34 @@ def run_with_timeouts(
     (0, [{'a': 0, 'b': 1, 'c': None}, {'a': 2, 'b': None, 'c': None}])
     """
     _require_table(table)
-    compiled = table.num_rows > _SHORT
-    config = PatternConfig(query, table.schema, time=time, type=type, compile=compiled, timeouts=True)
+    config = PatternConfig(
+        query,
+        table.schema,
+        time=time,
+        type=type,
+        tracked=True,
+        most_runs=most_runs,
+        compile=table.num_rows > _SHORT,
+        timeouts=True,
+    )
     patterns = config.build()
-    matches = pa.concat_tables([patterns.process(table), patterns.flush()])
-    return matches, patterns.timed_out()
+    return _all_matches(patterns, table), patterns.timed_out()
+
+
+def _all_matches(patterns: Patterns, table: pa.Table) -> pa.Table:
+    """Return all matches in a table, or raise an error if there are more runs than there may be."""
+    patterns.relieve = _give_up
+    matches = patterns.process(table)
+    if patterns.work.crowded_out:  # matches that were held, for which nobody is asked
+        _give_up(patterns)
+    return pa.concat_tables([matches, patterns.flush()])
+
+
+def _give_up(patterns: Patterns) -> None:
+    raise SpillwayError(
+        f"there are more than {patterns.config.most_runs} partial matches at once.",
+        hint="a shorter WITHIN, a bound such as B{1,5}, a condition, shedding=Shed(...), or a larger most_runs",
+    )
 
 
 def _require_table(table: pa.Table) -> None:

@@ -6,6 +6,7 @@ import pickle
 import re
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -214,6 +215,20 @@ def test_the_habits_of_other_languages(condition: str, said: str) -> None:
 )
 def test_kinds(condition: str, said: str) -> None:
     assert said in str(refused(f"PATTERN SEQ(A a, B b, C+ c[]) WHERE {condition} WITHIN 1 s"))
+
+
+@pytest.mark.parametrize("condition", ["§a.m = b.m", "§[m]", "b.v = 1 AND 1 + §a.m > 2"])
+def test_decimals_that_would_be_rounded_are_refused(condition: str) -> None:
+    query = parse(f"PATTERN SEQ(A a, B b) WHERE {condition} WITHIN 1 s".replace("§", ""))
+    column = f"PATTERN SEQ(A a, B b) WHERE {condition}".index("§") + 1
+    for wide in (pa.decimal128(16, 2), pa.decimal128(20, 0), pa.decimal256(60, 0)):
+        schema = pa.schema([("m", wide), ("v", pa.int64())])
+        with pytest.raises(QueryError, match=r"m has the type decimal.* 64 bits\.") as error:
+            check(query, schema)
+        assert error.value.column == column
+        assert error.value.hint == "cast it to bigint or string, or to decimal(15, s)"
+        check(parse("PATTERN SEQ(A a) WHERE a.v = 1 WITHIN 1 s"), schema)
+    check(query, pa.schema([("m", pa.decimal128(15, 2)), ("v", pa.int64())]))
 
 
 def test_a_single_row_is_like_itself() -> None:

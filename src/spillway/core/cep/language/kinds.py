@@ -4,11 +4,14 @@
 kind      columns                                  may be
 ========= =======================================  ====================================================
 int       whole numbers                            computed with, compared
-float     fractions, decimals                      computed with, compared
+float     fractions, decimals of up to 15 digits   computed with, compared
 text      strings, dictionaries of strings         tested for ``= != IN``
 bool      truth values                             a condition, or tested for ``= != IN``
 time      time stamps, dates                       compared with each other, ``seconds(from, to)``
 ========= =======================================  ====================================================
+
+Decimals are computed with as fractions of 64 bits. Of more than 15 digits two that differ may be one such fraction:
+conditions cannot use them.
 
 >>> from spillway.core.cep.language.reading import parse
 >>> query = parse("PATTERN SEQ(A a, B b) WHERE a.idd = b.id WITHIN 1 s")
@@ -38,6 +41,7 @@ _ORDER = {"<", "<=", ">", ">="}
 _WHOLE = {"abs", "sign", "least", "greatest", "floor", "ceil", "round"}  # of whole numbers a whole number
 _ANY = "any"  # without a schema an attribute may be anything
 _CONDITION = "condition"
+_EXACT_DIGITS = 15  # any two decimals of so many digits are different fractions of 64 bits
 _ORDERS = "texts and truth values have no order: compare them with =, != or IN, and times with times"
 _TIMES = "a time is compared with a time; seconds(x, y) is the number of seconds from x to y"
 _KIND_OF = {bool: "bool", str: "text", int: "int", float: "float"}
@@ -77,12 +81,16 @@ def _kind_of(kind: pa.DataType) -> str:
         kind = kind.value_type
     tests = {
         "int": (types.is_integer,),
-        "float": (types.is_floating, types.is_decimal),
+        "float": (types.is_floating, _is_exact),
         "text": (types.is_string, types.is_large_string, types.is_string_view),
         "bool": (types.is_boolean,),
         "time": (types.is_timestamp, types.is_date),
     }
     return next((name for name, are in tests.items() if any(is_(kind) for is_ in are)), str(kind))
+
+
+def _is_exact(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(kind)) and kind.precision <= _EXACT_DIGITS
 
 
 def check_kinds(query: Query, schema: Mapping[str, str] | None) -> None:
@@ -127,8 +135,11 @@ class _Checker:
             raise unknown_name("attribute", part.name, self.schema, self.text, part.place)
         kind = self.schema[part.name]
         if kind not in get_args(Kind):
-            wrong = f"{part.name} has the type {kind}, which conditions cannot use."
-            raise QueryError(wrong, self.text, part.place)
+            wrong, hint = f"{part.name} has the type {kind}, which conditions cannot use.", None
+            if kind.startswith("decimal"):
+                wrong = f"{part.name} has the type {kind}, which does not fit into a fraction of 64 bits."
+                hint = f"cast it to bigint or string, or to decimal({_EXACT_DIGITS}, s)"
+            raise QueryError(wrong, self.text, part.place, hint=hint)
         return kind
 
     def call(self, part: Call) -> str:

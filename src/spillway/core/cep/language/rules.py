@@ -26,6 +26,28 @@ def check_elements(query: Query) -> None:
         raise QueryError(wrong, query.text, query.elements[0].place)
 
 
+def check_types(query: Query, kind: str) -> None:
+    """Raise an error if the column with the types, which is of the given kind, cannot have one of the pattern's."""
+    for element in query.elements:
+        for name in element.types:
+            if kind == "int" and not _is_whole(name):
+                wrong = f"no row is of the type {name!r}, for the types are whole numbers."
+                hint = "write its numbers: SEQ('1' a, '2' b)"
+            elif kind == "bool" and name not in {"true", "false"}:
+                wrong = f"no row is of the type {name!r}, for the types are truth values."
+                hint = "write its values: SEQ('true' a, 'false' b)"
+            else:
+                continue
+            raise QueryError(wrong, query.text, element.place, hint=hint)
+
+
+def _is_whole(name: str) -> bool:
+    try:
+        return str(int(name)) == name
+    except ValueError:
+        return False
+
+
 def check_conditions(query: Query) -> None:
     """Raise an error if a condition names rows in a way that has no meaning."""
     elements = {element.variable: element for element in query.elements}
