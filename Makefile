@@ -8,8 +8,8 @@ ARGS ?=
 
 # Options for the command behind a target, as in: make test ARGS="-k deadline"
 WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
-# Tests on Spark share a session in one process, all others run in the next: neither keeps two cores busy.
-BESIDE := --numprocesses=2 --dist=loadgroup
+# Files of tests are dealt to two processes, each with a Spark of its own: one alone does not keep two cores busy.
+BESIDE := --numprocesses=2 --dist=loadfile
 # A test that starts a JVM where it must not fails, whatever is installed.
 WITHOUT_JAVA := JAVA_HOME=/no/java/needed/here
 

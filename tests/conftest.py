@@ -35,7 +35,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = getattr(item, "fixturenames", ())
         if spark_tests in item.path.parents or "spark" in fixtures:
             item.add_marker("spark")
-            item.add_marker(pytest.mark.xdist_group("spark"))  # one worker, one session
         if "data_dir" in fixtures:
             item.add_marker("data")
 
