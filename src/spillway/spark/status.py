@@ -65,7 +65,8 @@ class Status:
     def _work(self, last: Entry) -> str:
         """Say what joins and patterns did: a unit is a comparison or a probe of the one, a step of the other."""
         patterns = bool(last.matches or last.shed_runs)
-        done = f"{last.work_spent:,.0f} of {last.work_demanded:,.0f}"
+        about = "about " if patterns else ""
+        done = f"{last.work_spent:,.0f} of {about}{last.work_demanded:,.0f}"
         spent = f"  did {done} units of work" if patterns else f"  compared {done}"
         counts = [(last.matches, "matches")] * patterns + [(last.pairs, "pairs")] * (
             bool(last.pairs) or not patterns
@@ -75,7 +76,7 @@ class Status:
             f"{n:,} {what}"
             for n, what in (
                 (last.late_rows, "late"),
-                (last.unmatched_rows, "without a value"),
+                (last.unmatched_rows, "that could be in no result"),
                 (last.sampled_out_rows, "dropped for lack of time"),
                 (last.shed_runs, "partial matches"),
             )

@@ -110,7 +110,7 @@ def test_a_batch_teaches_what_a_unit_costs_and_shows_in_history_and_status(tmp_p
     )
     assert shown.work_ratio == 0.25
     assert "compared 100,000,000 of 400,000,000 (25%), 7 pairs" in str(shown)
-    assert "left out: 2 late, 3 without a value" in str(shown)
+    assert "left out: 2 late, 3 that could be in no result" in str(shown)
     again = joining(tmp_path)
     assert again.published.unit_s == pytest.approx(0.5e-9), "and is known after a restart"
 

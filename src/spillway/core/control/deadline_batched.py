@@ -137,7 +137,7 @@ class BatchedDeadline(BaseController):
             target_delay_s=y_d,
             work_budget=budget,
             row_work=min(c / u, MOST_ROWS),
-            reason=f"{reason}; a unit of work costs {duration(u)}, so {budget:,.0f} fit where there are no rows",
+            reason=f"{reason}; a unit of work costs {duration(u)}: {budget:,.0f} a batch, less what its rows cost",
         )
 
     def _correct(self, sample: Sample, *, fits: bool, rows: float) -> None:
