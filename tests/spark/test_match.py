@@ -77,7 +77,7 @@ def test_all_matches_come_once_with_the_columns_of_their_rows_and_also_after_a_c
     spark: SparkSession, tmp_path: Path
 ) -> None:
     def matched(shed: Spillway) -> DataFrame:
-        with interpreted(), pytest.warns(UserWarning, match="may be invented: a discarded row of d"):
+        with interpreted(), pytest.warns(UserWarning, match="may be invented: a row of d that is dropped"):
             return shed.match(
                 events(spark, ROWS, PER_BATCH), PAIRED, time="ts", type="type", order="id", shedding=None
             )
