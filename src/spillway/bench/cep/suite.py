@@ -99,21 +99,21 @@ FULL = Plan(
 QUICK = Plan(
     turns=2,
     clock_ms=4.0,
-    clock_windows=4,
+    clock_windows=3,
     bounds=Bounds(
-        case=Case.of_q1(4, windows=6),
+        case=Case.of_q1(4, windows=5),
         seeds=(11,),
-        bounds=(0.1, 0.3, 0.5),
+        bounds=(0.1, 0.5),
         bound_seeds=(11,),
         completing=(0.03, 0.1),
         percentiles=(0.5, 0.9),
         names=COMPARED,
     ),
-    ratios=Ratios(case=Case.of_q1(1, windows=8), events=(0.1, 0.3), runs=(0.3, 0.5), seeds=(11,)),
+    ratios=Ratios(case=Case.of_q1(1, windows=8), events=(0.3,), runs=(0.5,), seeds=(11,)),
     query=QueryProperties(
-        highest_values=(2, 10), windows_ms=(1, 2), lengths=(4, 5), selectivity_ms=1.0, windows=5, seeds=(11,)
+        highest_values=(2, 10), windows_ms=(1, 2), lengths=(4, 5), selectivity_ms=1.0, windows=4, seeds=(11,)
     ),
-    model=ModelProperties(slices=(1, 4), clusters=(2, 10), bounds=(0.4,), windows=6, seeds=(11,)),
+    model=ModelProperties(slices=(1, 4), clusters=(2, 10), bounds=(0.4,), windows=5, seeds=(11,)),
     drift=Drift(windows=(1000, 2000, 4000), seeds=(11,)),
     negation=Negation(b_shares=(0.05, 0.5), windows=4, seeds=(11,)),
     studies=Studies(
