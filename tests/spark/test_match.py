@@ -24,6 +24,7 @@ from tests.spark.test_replay import uncommit
 
 ROWS, PER_BATCH = 150, 75
 BUDGETED = 240
+LONG_PAST = pa.array([0], pa.timestamp("ms"))
 PAIRED = """
 PATTERN SEQ(A a, B{1,2} b[], C c, NEG D d)
 WHERE a.bike = b[i].bike AND a.bike = c.user AND a.bike = d.user AND a.v <= c.v
@@ -107,7 +108,16 @@ def test_all_matches_come_once_with_the_columns_of_their_rows_and_also_after_a_c
     assert all(entry["worst_delay_s"] is not None for entry in history)
     assert "may be invented" in problem
 
-    last = back_to_the_last(sink, tmp_path)
+    longer, last = PAIRED.replace("800", "900"), back_to_the_last(sink, tmp_path)
+    with (
+        Spillway("rides", "1 hour", tmp_path, arrival="timestamp") as shed,
+        interpreted(),
+        pytest.raises(
+            SpillwayError, match=r"another pattern: there it has '.*WITHIN 800 ms .*here '.*WITHIN 900 ms"
+        ) as refused,
+    ):
+        shed.match(events(spark, ROWS, PER_BATCH), longer, time="ts", type="type", order="id", shedding=None)
+    assert len(str(refused.value)) < 330
     with Spillway("rides", "1 hour", tmp_path, arrival="timestamp") as shed:
         again = run(matched(shed), tmp_path, shed)
     assert sorted(map(repr, again[last])) == sorted(map(repr, sink[last]))
@@ -136,6 +146,12 @@ def test_with_a_budget_some_matches_come_and_the_same_on_replay(spark: SparkSess
         "and what one row of each shard may take"
     )
     assert sum(entry["sampled_out_rows"] for entry in history) > 20
+    for entry in history:
+        assert entry["dropped_rows"] == entry["would_drop_rows"] == entry["sampled_out_rows"]
+        assert entry["kept_rows"] == max(0, entry["arrived_rows"] - entry["dropped_rows"])
+        assert entry["state_bytes"] > 0
+    assert history[-1]["arrived_rows"] == 0, "a batch in which only the watermark has moved"
+    assert history[-1]["state_bytes"] > history[-2]["state_bytes"] / 2, "tells what there still is"
     assert told(tmp_path, 1).work_budgets == (200.0,)
 
     last = back_to_the_last(sink, tmp_path)
@@ -160,6 +176,13 @@ def test_without_a_key_one_task_sees_every_row(spark: SparkSession, tmp_path: Pa
                 timeouts="complete",
             )
         assert frame.columns == ["a", "b", "since", "until", "complete"]
+        with pytest.raises(
+            SpillwayError, match=r"a pattern already.*one in a query.*a checkpoint of its own"
+        ):
+            shed.match(events(spark, ROWS, PER_BATCH), query, time="ts", type="type")
+        for behind in (shed.tuples, lambda df: shed.groups(df, by="since")):
+            with pytest.raises(SpillwayError, match=r"in front of it, not behind.*shed\.match\(shed\.tuples"):
+                behind(frame)
         assert "one task" in shed.status().problems[0]
         sink = run(frame.drop("since", "until"), tmp_path, shed)
         kept = [entry["runs"] for entry in shed.history().to_pylist()]
@@ -188,7 +211,7 @@ def test_a_history_is_a_table_or_a_frame_whose_states_are_learned_at_once(spark:
         assert np.allclose(getattr(here, name), getattr(there, name))
     with pytest.raises(SpillwayError, match="a stream"):
         learned_before(config, events(spark, ROWS, PER_BATCH))
-    with pytest.raises(SpillwayError, match="columns of the same types"):
+    with pytest.raises(SpillwayError, match="history = 'v' is not allowed: expected a column of type double"):
         learned_before(config, past.set_column(4, "v", pa.array(["one"] * 400)))
     with pytest.raises(SpillwayError, match="windows or more"):
         learned_before(config, past.slice(0, 20))
@@ -203,7 +226,14 @@ def test_a_history_is_a_table_or_a_frame_whose_states_are_learned_at_once(spark:
         ({"query": 3}, "query = 3"),
         ({"time": "tss"}, "did you mean 'ts'"),
         ({"time": "timestamp"}, "'timestamp' has no watermark"),
-        ({"time": "v"}, "has type double: expected timestamp"),
+        (
+            {"time": "v"},
+            "has type double: expected timestamp. Hint: df.withColumn('v', F.timestamp_seconds('v'))",
+        ),
+        ({"time": "type"}, "withColumn('type', F.to_timestamp('type'))"),
+        ({"time": "TS"}, "did you mean 'ts'"),
+        ({"columns": ["ID"]}, "did you mean 'id'"),
+        ({"columns": [3]}, "expected names of columns"),
         ({"type": "tpye"}, "did you mean 'type'"),
         ({"type": "place"}, "type = place has type struct"),
         ({"columns": ["idd"]}, "did you mean 'id'"),
@@ -217,14 +247,25 @@ def test_a_history_is_a_table_or_a_frame_whose_states_are_learned_at_once(spark:
         ({"index": "al"}, "did you mean 'all'"),
         ({"shards": 0}, "shards = 0"),
         ({"shedding": "hybird"}, "did you mean 'hybrid'"),
-        ({"history": 3}, "history = 3"),
+        ({"history": 3}, "history = 'int'"),
         ({"history": pa.table({"ts": [0]})}, "history, column = 'type'"),
-        ({"history": pa.table({"ts": [0], "type": ["X"], "id": [1]})}, "with which the pattern begins"),
+        ({"history": pa.table({"TS": [0], "type": ["X"]})}, "did you mean 'TS'"),
+        (
+            {"history": pa.table({"ts": [0], "type": ["X"], "id": [1]})},
+            "history = 'ts' is not allowed: expected a",
+        ),
+        (
+            {"history": pa.table([[0], ["X"], [1], [1]], names=["ts", "type", "id", "id"])},
+            "2 columns have that",
+        ),
+        ({"history": pa.table({"ts": LONG_PAST, "type": ["X"], "id": [1]})}, "with which the pattern begins"),
+        ({"history": type("DataFrame", (), {"columns": 1, "index": 2})()}, "pa.Table.from_pandas(...)"),
         ({"most_runs": 0}, "most_runs = 0"),
         ({"shards": 2, "query": "PATTERN SEQ(A a, B b) WITHIN 1 s"}, "no attribute is equal"),
         ({"df": "static"}, "df is not a streaming DataFrame"),
         ({"df": "v.x"}, "rename it: df.withColumnRenamed('v.x', 'v_x')"),
         ({"df": "v`x"}, "without dots and backticks"),
+        ({"df": "months"}, "column 'months' has type interval month, which Spark does not hand to Python"),
         ({"df": 3}, "df = 3"),
     ],
 )
@@ -235,6 +276,8 @@ def test_what_is_wrong_is_told_at_the_call(
     given |= {"df": events(spark, ROWS, PER_BATCH)} | options
     if given["df"] == "static":
         given["df"] = spark.range(1)
+    elif given["df"] == "months":
+        given["df"] = events(spark, ROWS, PER_BATCH).selectExpr("*", "interval 1 month AS months")
     elif isinstance(given["df"], str):
         given["df"] = events(spark, ROWS, PER_BATCH).withColumnRenamed("v", given["df"])
     with Spillway("bad", "2 seconds", tmp_path) as shed, pytest.raises(SpillwayError) as error:

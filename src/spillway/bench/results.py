@@ -23,6 +23,8 @@ from typing import Any
 
 from spillway.errors import SpillwayError, invalid
 
+_IN_FULL, _TOO_LONG = 1e4, 1e15  # from where on fractions do not matter, and where digits do not either
+
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
@@ -72,6 +74,16 @@ class Results:
     def write(self, path: Path | str) -> None:
         """Write the JSON form to a file, which appears whole or not at all."""
         write_atomically(path, self.to_json())
+
+
+def shown(value: float) -> str:
+    """Return a metric as people read it: counts in full, and four digits of what is measured.
+
+    >>> [shown(value) for value in (23_481_671, 23_481_671.0, 123_456.7, 0.98765, 1.5e-6, 0, -3)]
+    ['23,481,671', '23,481,671', '123,457', '0.9877', '1.5e-06', '0', '-3']
+    """
+    whole = value == int(value) or abs(value) >= _IN_FULL
+    return f"{value:,.0f}" if whole and abs(value) < _TOO_LONG else f"{value:,.4g}"
 
 
 def write_atomically(path: Path | str, text: str) -> None:

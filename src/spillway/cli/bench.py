@@ -73,12 +73,14 @@ def show(console: Any, results: Any) -> None:
     """Print metrics and figures."""
     from rich.table import Table
 
+    from spillway.bench.results import shown
+
     metrics = Table(
         "metric", box=None, pad_edge=False, title=f"{results.suite}: metrics", title_justify="left"
     )
     metrics.add_column("value", justify="right")
     for name, value in results.metrics.items():
-        metrics.add_row(name, f"{value:,.4g}")
+        metrics.add_row(name, shown(value))
     console.print(metrics, highlight=False)
     figures = Table(
         "figure",

@@ -21,20 +21,27 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _NEWEST = 200  # batches in the table; plots and sums are over all
+_LEFT_OUT = (
+    ("late rows, left out", "late_rows"),
+    ("rows without anything to match by, left out", "unmatched_rows"),
+    ("rows dropped for lack of time, in each shard", "sampled_out_rows"),
+)
 
 
 def history_page(name: str, history: pa.Table) -> str:
     """Return a self-contained HTML page: delay against the target, rates, kept share, and every decision."""
-    entries: list[Entry] = [entry for entry in history.to_pylist() if entry["arrived_rows"] > 0]
-    if not entries:
+    entries: list[Entry] = [
+        entry for entry in history.to_pylist() if entry["arrived_rows"] > 0 or entry["dropped_rows"] > 0
+    ]
+    arrived, dropped = (
+        sum(int(entry[column]) for entry in entries) for column in ("arrived_rows", "dropped_rows")
+    )
+    if not arrived:
         raise SpillwayError(
             "the history has no batch with rows yet.", hint="wait for the query's first batches"
         )
     start_s = float(entries[0]["at_s"]) - float(entries[0]["busy_s"])
-    arrived, kept, dropped = (
-        sum(int(entry[column]) for entry in entries)
-        for column in ("arrived_rows", "kept_rows", "dropped_rows")
-    )
+    kept = max(0, arrived - dropped)
     shares = [
         ("kept", kept),
         *((f"dropped: {why}", rows) for why, rows in dropped_by_reason(entries).items()),
@@ -69,30 +76,29 @@ def history_page(name: str, history: pa.Table) -> str:
 
 
 def _work(entries: list[Entry]) -> list[str]:
-    """Return what became of the comparisons, where there is a join."""
+    """Return what became of the work, where there is a join or a pattern."""
     demanded, spent = (
         sum(float(entry.get(column) or 0.0) for entry in entries)
         for column in ("work_demanded", "work_spent")
     )
     if demanded <= 0.0:
         return []
-    counts = [
-        (what, sum(int(entry.get(column) or 0) for entry in entries))
-        for what, column in (
-            ("pairs that came out", "pairs"),
-            ("late rows, left out", "late_rows"),
-            ("rows without anything to match by, left out", "unmatched_rows"),
-            ("rows dropped at random, in each shard", "sampled_out_rows"),
-        )
-    ]
+    counts = {
+        column: sum(int(entry.get(column) or 0) for entry in entries)
+        for column in ("matches", "shed_runs", "pairs", *(column for _, column in _LEFT_OUT))
+    }
+    patterns = bool(counts["matches"] or counts["shed_runs"])
+    found = [("matches that came out", "matches"), ("partial matches that were shed", "shed_runs")] * patterns
+    if counts["pairs"] or not patterns:
+        found.append(("pairs that came out", "pairs"))
     return [
-        html.heading("Where the comparisons went"),
+        html.heading("Where the work went" if patterns else "Where the comparisons went"),
         html.table(
             ("", "number", "share"),
             [
-                ("made", f"{spent:,.0f}", f"{spent / demanded:.1%}"),
+                ("done" if patterns else "made", f"{spent:,.0f}", f"{spent / demanded:.1%}"),
                 ("shed", f"{demanded - spent:,.0f}", f"{1.0 - spent / demanded:.1%}"),
-                *((what, f"{number:,}", "") for what, number in counts),
+                *((what, f"{counts[column]:,}", "") for what, column in (*found, *_LEFT_OUT)),
             ],
         ),
     ]
@@ -128,7 +134,8 @@ def _plot(entries: list[Entry], start_s: float) -> str:
         rates.plot(at, column("kept_rows") / period, color=blue, label="kept")
         rates.set(ylabel="rows / s", ylim=(0.0, None))
         rates.legend(loc="upper left")
-        shares.plot(at, 100 * column("kept_rows") / column("arrived_rows"), color=blue)
+        arrived = column("arrived_rows")
+        shares.plot(at, 100 * column("kept_rows") / np.where(arrived > 0, arrived, np.nan), color=blue)
         shares.set(ylabel="kept (%)", xlabel="seconds", ylim=(0.0, 105.0))
         return inline(
             figure, "Delay of the slowest row of each batch, rows per second, and share kept, over time"

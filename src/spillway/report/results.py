@@ -6,7 +6,7 @@ import base64
 from pathlib import Path
 
 from spillway._version import __version__
-from spillway.bench.results import Figure, Results
+from spillway.bench.results import Figure, Results, shown
 from spillway.report import page as html
 
 
@@ -14,7 +14,7 @@ def results_page(results: Results, folder: Path | None = None) -> str:
     """Return a self-contained HTML page; ``folder`` is where the figures' files are, None leaves them out."""
     parts = [
         html.heading("Metrics"),
-        html.table(("metric", "value"), [(name, f"{value:,.4g}") for name, value in results.metrics.items()]),
+        html.table(("metric", "value"), [(name, shown(value)) for name, value in results.metrics.items()]),
     ]
     for name, figure in results.figures.items():
         parts += [

@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_type
 
 from spillway.errors import SpillwayError, invalid, unknown
 from spillway.spark.plane import PREFIX
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 WATERMARK = "spark.watermarkDelayMs"
+_TO_TIMESTAMP: dict[type[T.DataType], str] = {
+    T.LongType: "F.timestamp_seconds({!r})",
+    T.IntegerType: "F.timestamp_seconds({!r})",
+    T.DoubleType: "F.timestamp_seconds({!r})",
+    T.StringType: "F.to_timestamp({!r})",
+}
 
 
 def require_stream(df: DataFrame, in_memory: str, within_batch: str | None = None) -> None:
@@ -47,6 +54,23 @@ def require_batch(df: DataFrame, batch: int) -> None:
     require_free_names(df)
 
 
+def require_column(field: str, name: str, names: Sequence[str]) -> None:
+    """Refuse a name that no column has; one in another case is told.
+
+    >>> require_column("time", "TS", ["id", "ts"])
+    Traceback (most recent call last):
+        ...
+    spillway.errors.SpillwayError: time = 'TS' is not allowed: expected one of 'id', 'ts'. Hint: did you mean 'ts'?
+    """
+    if name in names:
+        return
+    same = [known for known in names if known.lower() == name.lower()]
+    if same:
+        allowed = "one of " + ", ".join(map(repr, sorted(names)))
+        raise invalid(field, name, allowed, hint=f"did you mean {same[0]!r}?")
+    raise unknown(field, name, names)
+
+
 def require_free_names(df: DataFrame, field: str = "df") -> None:
     """Refuse columns whose names are ours."""
     for name in df.columns:
@@ -73,12 +97,32 @@ def require_plain_names(field: str, names: Iterable[str]) -> None:
             raise invalid(field, name, "column names without dots and backticks", hint=hint)
 
 
+def require_arrow_types(field: str, df: DataFrame, names: Iterable[str]) -> None:
+    """Refuse columns whose values Spark cannot hand to a function on Arrow batches, such as months."""
+    for name in names:
+        kind = df.schema[name].dataType
+        try:
+            to_arrow_type(kind, timezone="UTC")
+        except PySparkException as error:
+            raise SpillwayError(
+                f"{field}: column {name!r} has type {kind.simpleString()}, which Spark does not hand to Python.",
+                hint=f"leave it out, or cast it: {field}.withColumn({name!r}, F.col({name!r}).cast('string'))",
+            ) from error
+
+
 def watermark_delay_us(df: DataFrame, frame: str, time: str, *, field: str = "time", of: str = "") -> int:
     """Return the delay of the watermark on a time column, in microseconds; refuse one that has none.
 
     ``frame`` is what the DataFrame is called in messages, ``of`` says whose column it is.
     """
-    resolve(df, field, time, (T.TimestampType, T.TimestampNTZType), "timestamp")
+    require_column(field, time, df.columns)
+    kind = df.schema[time].dataType
+    if not isinstance(kind, T.TimestampType | T.TimestampNTZType):
+        made = _TO_TIMESTAMP.get(type(kind), "F.col({!r}).cast('timestamp')").format(time)
+        raise SpillwayError(
+            f"{field} = {time} has type {kind.simpleString()}: expected timestamp.",
+            hint=f'{frame}.withColumn({time!r}, {made}).withWatermark({time!r}, "10 seconds") makes one',
+        )
     delay = df.schema[time].metadata.get(WATERMARK)
     if delay is None:
         raise SpillwayError(
@@ -93,8 +137,7 @@ def resolve(
 ) -> Column:
     """Return a column by name or expression after checking that it is there and of an allowed type."""
     if isinstance(named, str):
-        if named not in df.columns:
-            raise unknown(field, named, df.columns)
+        require_column(field, named, df.columns)
         column = F.col(f"`{named.replace('`', '``')}`")
     elif isinstance(named, Column):
         column = named
@@ -118,8 +161,7 @@ def key_columns(df: DataFrame, key: str | Sequence[str] | None, field: str = "ke
         for name in names:
             if not isinstance(name, str):
                 raise invalid(field, name, "names of columns", hint="add the expression as a column first")
-            if name not in df.columns:
-                raise unknown(field, name, df.columns)
+            require_column(field, name, df.columns)
             if not _hashable(df.schema[name].dataType):
                 kind = df.schema[name].dataType.simpleString()
                 raise SpillwayError(f"{field} = {name!r} has type {kind}, which Spark cannot hash.")

@@ -99,6 +99,7 @@ class Spillway:
         self._observations: list[str] = []
         self._arrangements: dict[tuple[Arrangement, tuple[int, ...]], int] = {}
         self._joins: Counter[str] = Counter()
+        self._has_shards = False
         self._passes = SecondPasses(self._add_groups)
         self._spark: SparkSession | None = None
         finished = root / "decisions" if self._checkpoint is None else self._checkpoint / "commits"
@@ -131,6 +132,7 @@ class Spillway:
         ======== ==========================================================================================
         """
         self._require_open()
+        self._require_in_front()
         plan = TuplePlan.check(
             df, utility=utility, never=never, floor=floor, key=key, weight=weight, arrival=self._arrival
         )
@@ -181,6 +183,7 @@ class Spillway:
         ======== ==========================================================================================
         """
         self._require_open()
+        self._require_in_front()
         if join is not None:
             if batch is not None:
                 raise invalid(
@@ -236,6 +239,7 @@ class Spillway:
         =========== =======================================================================================
         """
         self._require_open()
+        self._require_in_front()
         if self._checkpoint is None:
             raise SpillwayError(
                 "whole windows are shed only with a checkpoint: what rows have come is read from its offset log.",
@@ -479,16 +483,32 @@ class Spillway:
         if self._closed:
             raise SpillwayError(f"this Spillway {self.name!r} is closed.", hint="make a new one")
 
+    def _require_in_front(self) -> None:
+        """Refuse to shed what comes out of a join or a pattern: it would be counted as what arrives."""
+        if self._has_shards:
+            raise SpillwayError(
+                f"this Spillway {self.name!r} has a join or a pattern: rows are shed in front of it, not behind.",
+                hint="shed what goes in: shed.match(shed.tuples(df), ...)",
+            )
+
     def _add_shards(self, plan: JoinPlan | MatchPlan, spark: SparkSession) -> DataFrame:
         """Put an operator that keeps state in shards into the query."""
         from spillway.spark.join_grid import lasting_grid  # noqa: PLC0415  loads the compiler
 
         self._require_layout()
+        if self._has_shards:
+            raise SpillwayError(
+                f"this Spillway {self.name!r} has a join or a pattern already, and Spark allows one in a query.",
+                hint="start a query of its own for the other one, with a Spillway and a checkpoint of its own; to "
+                "call it again, make a new Spillway",
+            )
         self._listen(spark)
         stage = self._loop.add_stage(works=True)
         grid = lasting_grid(spark, self._folder, stage, plan.shards, hashed=plan.hashed)
         control_row = ControlRow(str(self._folder.root), self._checkpoint_text, stage)
-        return plan.build(control_row, grid, self._observe(stage), enforce=self.mode == "enforce")
+        built = plan.build(control_row, grid, self._observe(stage), enforce=self.mode == "enforce")
+        self._has_shards = True
+        return built
 
     def _require_layout(self) -> None:
         """See to it that a restart finds how many shards there are: state that is looked for elsewhere is lost."""

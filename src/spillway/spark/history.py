@@ -35,7 +35,12 @@ class Entry:
     allowed; ``pairs`` or ``matches`` came out. ``late_rows`` came behind the watermark and ``unmatched_rows`` had
     nothing to match by, so both were left out; ``sampled_out_rows`` were dropped by the operator, in each shard by
     itself, and ``shed_runs`` are partial matches that a pattern has let go of. ``runs`` are those that are kept after
-    the batch, and ``state_bytes`` is how large the state is.
+    the batch, ``waiting_rows`` wait for the watermark then, and ``state_bytes`` is how large the state is.
+
+    ``dropped_rows`` are all that were shed in the batch, ``sampled_out_rows`` among them, and ``kept_rows`` the
+    others of those that arrived. A row that waited may be dropped in a later batch than it arrived in, so there may
+    be more dropped than arrived. ``would_drop_rows`` is the same if nothing is enforced, but for joins and patterns:
+    what they would have dropped is not known, only that ``work_budget`` is less than ``work_demanded``.
     """
 
     batch: int
@@ -83,18 +88,27 @@ class Entry:
     runs: int = 0
 
     @classmethod
-    def of(cls, report: BatchReport, sample: Sample, told: BatchDecision | None, decision: Decision) -> Self:
-        """Put together what is known of a batch."""
+    def of(
+        cls,
+        report: BatchReport,
+        sample: Sample,
+        told: BatchDecision | None,
+        decision: Decision,
+        before: Entry | None = None,
+    ) -> Self:
+        """Put together what is known of a batch; ``before`` is the last one before it."""
         kept, work = int(sample.kept_rows), report.work or WorkReport()
+        if before is not None and not report.all_shards_told:
+            work = work.held_after(before.waiting_rows, before.runs, before.state_bytes)
         return cls(
             batch=report.batch,
             run=report.run,
             at_s=sample.at_s,
             period_s=sample.period_s,
             arrived_rows=report.arrived,
-            kept_rows=kept,
-            dropped_rows=report.arrived - kept,
-            would_drop_rows=report.arrived - report.kept,
+            kept_rows=max(0, kept - work.dropped),
+            dropped_rows=report.arrived - kept + work.dropped,
+            would_drop_rows=report.arrived - report.kept + work.dropped,
             protected_rows=sum(stage.protected for stage in report.stages),
             utility_missing_rows=sum(stage.utility_missing for stage in report.stages),
             arrival_missing_rows=sum(stage.arrival_missing for stage in report.stages),
@@ -161,6 +175,13 @@ class History:
     def last(self) -> Entry | None:
         """Return the newest entry of this process."""
         return self._last
+
+    def before(self, batch: int) -> Entry | None:
+        """Return the newest entry of an earlier batch, also of an earlier process; None if there is none."""
+        if self._last is not None and self._last.batch < batch:
+            return self._last
+        earlier = [entry for file in self._files()[-1:] for entry in self._read(file) if entry.batch < batch]
+        return earlier[-1] if earlier else None
 
     def table(self) -> pa.Table:
         """Return all entries, oldest first; a batch that was replayed appears once a run."""

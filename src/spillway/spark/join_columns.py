@@ -11,8 +11,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from spillway.core.join.predicates import Predicate
-from spillway.errors import SpillwayError, invalid, unknown
+from spillway.errors import SpillwayError, invalid
 from spillway.spark.columns import (
+    require_arrow_types,
+    require_column,
     require_distinct_names,
     require_free_names,
     require_plain_names,
@@ -62,6 +64,7 @@ def require_side(side: str, df: DataFrame) -> None:
     require_free_names(df, side)
     require_plain_names(side, df.columns)
     require_distinct_names(side, df)
+    require_arrow_types(side, df, df.columns)
 
 
 def delay_of(side: str, df: DataFrame, time: str) -> int:
@@ -71,8 +74,7 @@ def delay_of(side: str, df: DataFrame, time: str) -> int:
 
 def values_of(side: str, df: DataFrame, name: str) -> Values:
     """Return the column that a side is joined on, as an array of distinct items."""
-    if name not in df.columns:
-        raise unknown(f"on, {side} column", name, df.columns)
+    require_column(f"on, {side} column", name, df.columns)
     kind, column = df.schema[name].dataType, quoted(name)
     if isinstance(kind, T.MapType) and isinstance(kind.valueType, T.NumericType):
         item = _item(kind.keyType)

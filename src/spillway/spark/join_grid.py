@@ -21,9 +21,11 @@ on a machine with more cores. What is joined is written down as well, and anothe
 from __future__ import annotations
 
 import json
+import textwrap
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -92,6 +94,10 @@ def sides_of(shards: int) -> tuple[int, int]:
     return max(found, key=lambda ab: (ab[0] * ab[1], ab[0]))
 
 
+def _sides(shards: int, hashed: bool) -> tuple[int, int]:
+    return (shards, shards) if hashed else sides_of(shards)
+
+
 def default_shards(spark: SparkSession) -> int:
     """Return as many shards as tasks can run at once; where that is not known, as there are partitions, up to 16."""
     partitions = _partitions(spark)
@@ -120,7 +126,7 @@ def spread(places: Iterable[tuple[int, int]], shards: int) -> tuple[int, ...]:
 
 def make_grid(spark: SparkSession, shards: int, *, hashed: bool) -> Grid:
     """Return a layout for so many shards, or a few less."""
-    left, right = (shards, shards) if hashed else sides_of(shards)
+    left, right = _sides(shards, hashed)
     cells = shards if hashed else left * right
     numbers = spark.range(_TRIED_PER_SHARD * cells).select(F.col("id").cast("int").alias("key"))
     place = F.pmod(F.hash("key"), F.lit(_partitions(spark)))
@@ -143,7 +149,7 @@ def lasting_grid(
         raise SpillwayError(
             "the checkpoint holds another kind of join.", hint="start with a checkpoint of its own"
         )
-    if shards is not None and sides_of(shards) != (grid.left, grid.right) and len(grid.keys) != shards:
+    if shards is not None and _sides(shards, hashed) != (grid.left, grid.right) and len(grid.keys) != shards:
         raise invalid(
             "shards",
             shards,
@@ -159,11 +165,24 @@ def require_same(folder: Folder, stage: int, what: str, kind: str = "join") -> N
     folder.write_once(name, what)
     written = folder.read(name)
     if written != what:
+        there, here = differing(written or "", what)
         raise SpillwayError(
-            f"the checkpoint holds the state of another {kind}: {written}. This one is: {what}.",
-            hint=f"give the {kind} the same columns, windows, access and shedding as before, or start with a new "
-            "checkpoint",
+            f"the checkpoint holds the state of another {kind}: there it has '{there}', here '{here}'.",
+            hint=f"start with a new checkpoint, or with the {kind} that spillway/{name} in it tells of",
         )
+
+
+def differing(one: str, other: str) -> tuple[str, str]:
+    """Return where two texts begin to differ, in a few words of each.
+
+    >>> differing("SEQ(A a, B b) WITHIN 5 s by time 'ts'", "SEQ(A a, B b) WITHIN 6 s by time 'ts'")
+    ("b) WITHIN 5 s by time 'ts'", "b) WITHIN 6 s by time 'ts'")
+    """
+    words = one.split(), other.split()
+    pairs = enumerate(zip_longest(*words))
+    begin = max(0, next((n for n, (a, b) in pairs if a != b), 0) - 2)
+    there, here = (textwrap.shorten(" ".join(text[begin:]), 60, placeholder=" ...") for text in words)
+    return there, here
 
 
 def check_shards(shards: int | None) -> None:

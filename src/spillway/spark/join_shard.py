@@ -212,7 +212,8 @@ class ShardLogic:
         live.latest = [max(known, new) for known, new in zip(live.latest, latest_us, strict=True)]
         live.until = max(before, self._until(live.latest), watermark_us)
         arriving: list[pa.Table | None] = []
-        ready = list(live.waiting)
+        waited = live.waiting
+        ready = list(waited)
         for side in (0, 1):
             table, late = self._ordered(side, tables[side], before)
             counts.late += late * counted[side]
@@ -227,6 +228,7 @@ class ShardLogic:
         for side in (0, 1):
             if counted[side]:
                 counts.waiting += live.waiting[side]
+                counts.more_waiting += live.waiting[side] - waited[side]
                 counts.dropped += ready[side] - live.waiting[side] - finder.new[side]
         counts.note = self._impatience(live, waited_us)
         return pairs, counts

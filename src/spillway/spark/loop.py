@@ -80,6 +80,7 @@ class Loop:
         self._last_batch = self._newest()
         self._ended = False
         self._query: str | None = None
+        self._useless = True  # as far as joins and patterns have seen rows
         self._last_end_s: float | None = None
         self._last_cut_s: float | None = None
         self.history = History(folder, self.note)
@@ -239,7 +240,10 @@ class Loop:
                 enforce=self._mode == "enforce",
             )
         )
-        self.history.add(Entry.of(report, sample, told, decision))
+        before = (
+            self.history.before(report.batch) if any(report.working) and not report.all_shards_told else None
+        )
+        self.history.add(Entry.of(report, sample, told, decision, before))
         self._folder_housekeeping(report.batch)
 
     def _decision_after(self, sample: Sample, batch: int) -> Decision:
@@ -265,6 +269,15 @@ class Loop:
         chosen = getattr(self._controller, "kind", None)
         if any(report.working) and self._published.decision.work_budget is None and chosen != "none":
             self.note("this controller sets no work budget, so everything is compared")
+        if report.work is not None and report.arrived:
+            self._useless = self._useless and report.work.unmatched == sum(
+                stage.arrived for stage in report.stages if stage.work is not None
+            )
+            if self._useless:
+                self.note(
+                    "so far no row could be in a result: look at the columns with the time, the type and the key, "
+                    "and at how the types are written"
+                )
         limit = None if told is None else told.limit_rows
         if limit is not None and sample.protected_rows > limit:
             self.note("more rows may never be dropped than fit into the target, so it is missed")

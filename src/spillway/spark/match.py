@@ -31,10 +31,10 @@ from pyspark.sql import types as T
 
 from spillway.core.cep import PatternConfig
 from spillway.core.cep.language import Correlation, correlation, parse, to_text
-from spillway.core.cep.shedding.monotonic import may_invent
+from spillway.core.cep.shed import invented
 from spillway.core.cep.shedding.simulate import StrategyName
 from spillway.errors import invalid, unknown
-from spillway.spark.columns import require_plain_names, resolve
+from spillway.spark.columns import require_arrow_types, require_plain_names, resolve
 from spillway.spark.join_columns import quoted, row_hash
 from spillway.spark.join_grid import Grid, check_shards, require_same
 from spillway.spark.join_pack import ORDER, PACKED, PART, Pack
@@ -136,6 +136,7 @@ class MatchPlan:
         )
         plan = cls(df=df, logic=logic, key=key, arrival=arrival, shards=1 if key is None else shards)
         require_plain_names("df", plan._needed())
+        require_arrow_types("df", df, sorted(plan._needed()))
         return plan
 
     @property
@@ -146,7 +147,8 @@ class MatchPlan:
     @property
     def warning(self) -> str | None:
         """What the user should know."""
-        return "; ".join(filter(None, (self._in_one_task(), self._invents()))) or None
+        # Whatever sheds, a budget that is spent drops rows of any type.
+        return "; ".join(filter(None, (self._in_one_task(), invented(self.logic.config.tree)))) or None
 
     def _in_one_task(self) -> str | None:
         if self.key is not None:
@@ -157,11 +159,6 @@ class MatchPlan:
             else "no attribute is equal in all rows of a match"
         )
         return f"the whole stream is matched in one task: {why}"
-
-    def _invents(self) -> str | None:
-        """Say whether matches may come out that are none: whatever is shed, a budget that is spent drops rows."""
-        why = may_invent(self.logic.config.tree)
-        return None if why is None else f"where rows are shed matches may be invented: {why}"
 
     @property
     def identity(self) -> str:

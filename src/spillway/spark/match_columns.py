@@ -14,8 +14,14 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from spillway.core.cep.language import Correlation
 from spillway.core.cep.syntax import Query
-from spillway.errors import SpillwayError, invalid, unknown
-from spillway.spark.columns import require_distinct_names, require_stream, resolve, watermark_delay_us
+from spillway.errors import SpillwayError, invalid
+from spillway.spark.columns import (
+    require_column,
+    require_distinct_names,
+    require_stream,
+    resolve,
+    watermark_delay_us,
+)
 from spillway.spark.join_columns import quoted
 
 if TYPE_CHECKING:
@@ -62,8 +68,9 @@ def chosen_columns(df: DataFrame, columns: Sequence[str] | None) -> tuple[str, .
     if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
         raise invalid("columns", columns, "a list of one or more columns, or None for all")
     for name in columns:
-        if name not in df.columns:
-            raise unknown("columns", name, df.columns)
+        if not isinstance(name, str):
+            raise invalid("columns", name, "names of columns", hint="add the expression as a column first")
+        require_column("columns", name, df.columns)
         if list(columns).count(name) > 1:
             raise invalid("columns", list(columns), f"each column once; {name!r} is there twice")
     return tuple(columns)

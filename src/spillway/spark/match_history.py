@@ -20,12 +20,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spillway.core.cep.config import PatternConfig
-from spillway.core.cep.estimation.learn import Each
+from spillway.core.cep.estimation.learn import LEAST_WINDOWS, Each, windows_in
 from spillway.core.cep.shedding.learned import Learned
-from spillway.core.join.values import times_of
-from spillway.errors import invalid, unknown
+from spillway.core.join.values import rows_in_time, times_of
+from spillway.core.plain import require_name, table_of
+from spillway.errors import invalid
+from spillway.spark.columns import require_column
 from spillway.spark.join_columns import quoted
-from spillway.spark.match_learning import LEAST_WINDOWS, learned_from, windows_in
+from spillway.spark.match_learning import learned_from
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,15 +38,18 @@ MOST_ROWS, MOST_UNITS = 100_000, 10_000_000
 def learned_before(config: PatternConfig, history: Any) -> Learned:
     """Return what the past tells; refuse what tells nothing."""
     each: Each = map
+    needed = config.build().columns
     if isinstance(history, DataFrame):
         each = on_spark(history.sparkSession)
-        table = _collected(config, history)
+        table = _collected(config, history, needed)
     elif isinstance(history, pa.Table):
-        _require_columns(config, history.column_names)
-        table = history.select(_needed(config))
+        _require_columns(needed, history.column_names)
+        table = table_of("history", history.select(needed))
     else:
-        allowed = "a pyarrow Table or a DataFrame of earlier rows, with the columns of df"
-        raise invalid("history", history, allowed)
+        allowed = "a pyarrow Table or a Spark DataFrame of earlier rows, with the columns of df"
+        frame = hasattr(history, "columns") and hasattr(history, "index")
+        hint = "pa.Table.from_pandas(...) makes a table" if frame else None
+        raise invalid("history", type(history).__name__, allowed, hint=hint)
     stretch = _affordable(config, _ordered(config, table))
     learned = None if stretch is None else learned_from(config, stretch, each)
     if learned is None:
@@ -75,35 +80,39 @@ def _called(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([batch.column("n"), pa.array(results)], ["n", "result"])
 
 
-def _collected(config: PatternConfig, history: DataFrame) -> pa.Table:
+def _collected(config: PatternConfig, history: DataFrame, needed: list[str]) -> pa.Table:
     if history.isStreaming:
         raise invalid("history", "a stream", "a DataFrame of rows that are there, with the columns of df")
-    _require_columns(config, history.columns)
+    _require_columns(needed, history.columns)
     newest = history.where(quoted(config.time).isNotNull()).orderBy(F.desc(quoted(config.time)))
-    return newest.limit(MOST_ROWS).select(*map(quoted, _needed(config))).toArrow()
+    return newest.limit(MOST_ROWS).select(*map(quoted, needed)).toArrow()
 
 
-def _needed(config: PatternConfig) -> list[str]:
-    named = (name for name, _ in config.build().plan.attributes)
-    return list(dict.fromkeys((config.time, config.type, *named)))
-
-
-def _require_columns(config: PatternConfig, names: list[str]) -> None:
-    for name in _needed(config):
-        if name not in names:
-            raise unknown("history, column", name, names)
+def _require_columns(needed: list[str], names: list[str]) -> None:
+    for name in needed:
+        require_column("history, column", name, names)
+        require_name(names, "history, column", name)
 
 
 def _ordered(config: PatternConfig, table: pa.Table) -> pa.Table:
     """Return the newest rows in the order of time, with the types of the stream."""
+    columns = {name: _as_in_the_stream(config, table, name) for name in table.column_names}
+    table = pa.table(columns)
+    return table.take(pa.array(rows_in_time(table, config.time)[-MOST_ROWS:]))
+
+
+def _as_in_the_stream(config: PatternConfig, table: pa.Table, name: str) -> pa.ChunkedArray:
+    """Return a column with its type in the stream; a number is no time, and a text neither."""
+    column, kind = table[name], config.schema.field(name).type
+    wrong = invalid(
+        "history", name, f"a column of type {kind} as in df, not {column.type}", hint="cast the column"
+    )
+    if pa.types.is_timestamp(kind) != pa.types.is_timestamp(column.type):
+        raise wrong
     try:
-        table = table.cast(pa.schema([config.schema.field(name) for name in table.column_names]))
+        return column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise invalid("history", str(error), "columns of the same types as in df") from error
-    times, timed = times_of(table, config.time)
-    rows = np.flatnonzero(timed)
-    rows = rows[np.argsort(times[rows], kind="stable")]
-    return table.take(pa.array(rows[-MOST_ROWS:]))
+        raise wrong from error
 
 
 def _affordable(config: PatternConfig, table: pa.Table) -> pa.Table | None:

@@ -19,11 +19,12 @@ the same time that came before.
 in a match, as Arrow, and the rows that wait. All are bounded: by the window, by the delay of the watermark, and the
 runs by ``most_runs``. How a shard keeps to its budget is told in match_shedding.py.
 
-**Learning.** What partial matches are worth is learned once, at the end of a batch. That takes up to a second, which
-is no part of the work by which a unit is priced. It does make that batch longer, and the delay of its rows.
+**Learning.** What partial matches are worth is learned once, at the end of a batch. That takes up to two seconds
+(match_learning.py), which are no part of the work by which a unit is priced. They do make that batch longer, and the
+delay of its rows.
 
 **Timeouts.** Where they are asked for, runs whose window has passed come out too, with nulls for the elements that
-they have not come to. A run that was shed counts as one of them.
+they have not come to. A run that was shed is none of them: it did not come to its end.
 """
 
 from __future__ import annotations
@@ -72,6 +73,11 @@ class Live:
     def patterns(self) -> Patterns:
         """The engine."""
         return self.shedder.patterns
+
+    @property
+    def waiting_rows(self) -> int:
+        """How many rows wait."""
+        return 0 if self.waiting is None else self.waiting.num_rows
 
     @classmethod
     def restored(cls, logic: MatchLogic, state: tuple[Any, ...]) -> Live:
@@ -144,11 +150,13 @@ class MatchLogic:
     ) -> tuple[pa.Table, Counts]:
         """Match what has arrived."""
         counts, before = Counts(), live.until_us
+        waited, runs = live.waiting_rows, live.patterns.size.runs
         self._hear(live)
         live.latest_us = max(live.latest_us, arrived.latest_us[0])
         live.until_us = max(before, live.latest_us - self.delay_us, watermark_us)
         ready, counts.late = self._ready(live, arrived.tables()[0], before)
-        counts.waiting = 0 if live.waiting is None else live.waiting.num_rows
+        counts.waiting = live.waiting_rows
+        counts.more_waiting = counts.waiting - waited
         worked_s = live.shedder.worked_s
         found: list[pa.Table] = []
         if ready is not None:
@@ -159,7 +167,9 @@ class MatchLogic:
         found.append(live.patterns.process(None, until_us=live.until_us - 1))
         counts.matches += live.patterns.work.matches
         results = self._with_timeouts(live, pa.concat_tables(found))
+        live.patterns.sweep()  # as the state is written without what has expired
         counts.runs = live.patterns.size.runs
+        counts.more_runs = counts.runs - runs
         counts.work_s = live.shedder.worked_s - worked_s
         if ready is not None:
             began = time.perf_counter()

@@ -107,48 +107,16 @@ class Spent:
         return self.units * runs * max(1, self.rows) / before / max(p**self.elements, _LEAST_SHARE)
 
 
-class Bounded:
-    """An engine whose rows are dropped once a number of units is spent, and whose work is timed.
-
-    ``worked_s`` is the time in the compiled program alone. What else a row takes, to be read, ordered and judged,
-    does not become less with fewer units: if it were part of their price, a small budget would make them look dear,
-    and the next budget would be smaller still.
-    """
-
-    def __init__(self, patterns: Patterns) -> None:
-        self._patterns = patterns
-        self.limit: float | None = None
-        self.worked_s = 0.0
-        self._program: Any = patterns._program
-        patterns._program = self._timed
-
-    def _timed(self, *arguments: Any) -> Any:
-        began = time.perf_counter()
-        result = self._program(*arguments)
-        self.worked_s += time.perf_counter() - began
-        return result
-
-    def process(self, table: pa.Table, keep: Any = None) -> pa.Table:
-        """Process rows within the limit."""
-        return self._patterns.process(table, self.limit, keep=keep)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._patterns, name)
-
-
 class Shedder:
     """The shedding of one shard."""
 
     def __init__(self, patterns: Patterns, spec: SheddingSpec, salt: int, state: bytes | None = None) -> None:
         self.patterns, self.spec, self._salt = patterns, spec, salt
-        self._bounded = Bounded(patterns)
         self._stretch: Stretch | None = None
-        config = patterns.config
-        patterns.relieve = self._relieve
+        patterns.relieve, patterns.clock = self._relieve, time.perf_counter
         self._begin(spec.learned)
         if spec.learns:
-            named = dict.fromkeys((config.time, config.type, *(name for name, _ in patterns.plan.attributes)))
-            self._stretch = Stretch(config, list(named))
+            self._stretch = Stretch(patterns.config, patterns.columns)
         if state is not None:
             self._recall(state)
 
@@ -181,8 +149,13 @@ class Shedder:
 
     @property
     def worked_s(self) -> float:
-        """How long the engine has worked, over the whole life."""
-        return self._bounded.worked_s
+        """How long the engine has worked, over the whole life.
+
+        It is the time in the compiled program alone. What else a row takes, to be read, ordered and judged, does not
+        become less with fewer units: if it were part of their price, a small budget would make them look dear, and
+        the next budget would be smaller still.
+        """
+        return self.patterns.worked_s
 
     @property
     def ignorant(self) -> bool:
@@ -197,15 +170,16 @@ class Shedder:
 
     def _piece(self, piece: pa.Table, left: float | None, theta: float | None, spent: Spent) -> pa.Table:
         if self.strategy is None or theta == 0.0:
-            self._bounded.limit = left
-            matches = self._bounded.process(piece)  # there is nothing to decide, and counting takes time
+            matches = self.patterns.process(
+                piece, left
+            )  # there is nothing to decide, and counting takes time
         else:
             trigger = self.strategy.watch.trigger
             bound_s = _NO_BOUND_S if theta is None else max(theta, 1e-9) * _UNIT_S
             trigger.config = replace(trigger.config, bound_s=bound_s)
             most = None if theta is None else _MOST_TIMES * theta * piece.num_rows
-            self._bounded.limit = left if left is None or most is None else min(left, most)
-            matches = self._enforcer.process(piece).matches
+            limit = left if left is None or most is None else min(left, most)
+            matches = self._enforcer.process(piece, limit).matches
         work = self.patterns.work
         spent.units += work.spent
         spent.matches += work.matches
@@ -249,9 +223,8 @@ class Shedder:
             trees, last = learned.trees, learned.last
             watch = WatchConfig(trigger=TriggerConfig(bound_s=_NO_BOUND_S))
             self.strategy = strategy_of(self.spec.strategy, watch, learned)
-        engine: Any = self._bounded
         self._enforcer = Enforcer(
-            engine, self.strategy, trees, last, unit_s=_UNIT_S, salt=self._salt, state=state
+            self.patterns, self.strategy, trees, last, unit_s=_UNIT_S, salt=self._salt, state=state
         )
 
     def snapshot(self) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,8 @@ class WorkReport:
 
     ``demanded`` are the units that everything would have taken, ``spent`` those that were; ``wall_s`` is the time of
     the work, divided by how many tasks were at it at once. ``pairs`` are the results of a join, ``matches`` those of
-    a pattern, ``shed_runs`` partial matches that were let go of, ``runs`` those that are kept.
+    a pattern, ``shed_runs`` partial matches that were let go of, ``runs`` those that are kept. ``more_waiting``,
+    ``more_runs`` and ``more_bytes`` are by how much there is more of what is held than before the batch.
     """
 
     demanded: float = 0.0
@@ -37,6 +38,9 @@ class WorkReport:
     waiting: int = 0
     dropped: int = 0
     state_bytes: int = 0
+    more_waiting: int = 0
+    more_runs: int = 0
+    more_bytes: int = 0
 
     @classmethod
     def of(cls, metrics: Metrics) -> WorkReport | None:
@@ -48,12 +52,29 @@ class WorkReport:
         tasks_s = _number(metrics.get("task_s")) or 0.0
         at_once = max(1.0, tasks_s / span_s) if span_s > 0.0 else 1.0
         rows = ("late", "unmatched", "waiting", "dropped")
-        counts = (*rows, "state_bytes", "pairs", "matches", "shed_runs", "runs")
+        held = ("runs", "state_bytes", "more_waiting", "more_runs", "more_bytes")
+        counts = (*rows, *held, "pairs", "matches", "shed_runs")
         return cls(
             demanded=float(metrics["demand"]),
             spent=float(metrics.get("spent") or 0.0),
             wall_s=(_number(metrics.get("work_s")) or 0.0) / at_once,
             **{name: int(metrics.get(name) or 0) for name in counts},
+        )
+
+    def held_after(self, waiting: int, runs: int, state_bytes: int) -> WorkReport:
+        """Return the report of a batch without rows, given what was held before it.
+
+        Rows call all shards. Without any only those are called that have something to do, and the others hold what
+        they held.
+
+        >>> WorkReport(waiting=1, more_waiting=-3).held_after(10, 20, 30).waiting
+        7
+        """
+        return replace(
+            self,
+            waiting=max(0, waiting + self.more_waiting),
+            runs=max(0, runs + self.more_runs),
+            state_bytes=max(0, state_bytes + self.more_bytes),
         )
 
     def __add__(self, other: WorkReport) -> WorkReport:
@@ -138,6 +159,11 @@ class BatchReport:
         """What all operators with a budget did together, None where there is none."""
         found = [stage.work for stage in self.stages if stage.work is not None]
         return sum(found, WorkReport()) if found else None
+
+    @property
+    def all_shards_told(self) -> bool:
+        """Whether all shards of the operators were called: rows call each of them."""
+        return any(stage.arrived for stage in self.stages if stage.work is not None)
 
     @property
     def early_dropped(self) -> int:

@@ -47,8 +47,9 @@ if TYPE_CHECKING:
 RESULT = (
     "results binary, arrived bigint, unmatched bigint, arrival_missing bigint, first_arrival double, "
     "arrivals double, timed bigint, late bigint, waiting bigint, dropped bigint, demand double, spent double, "
-    "pairs bigint, matches bigint, shed_runs bigint, runs bigint, state_bytes bigint, work_s double, aside_s double, "
-    "task_s double, began_s double, ended_s double, note string"
+    "pairs bigint, matches bigint, shed_runs bigint, runs bigint, state_bytes bigint, more_waiting bigint, "
+    "more_runs bigint, more_bytes bigint, work_s double, aside_s double, task_s double, began_s double, "
+    "ended_s double, note string"
 )
 COLUMNS = [part.split()[0] for part in RESULT.split(", ")]
 
@@ -59,6 +60,10 @@ class Counts:
 
     ``dropped`` are rows, ``shed_runs`` partial matches that were let go of, ``runs`` those that are left. ``aside_s``
     is time that was spent neither on rows nor on units, once, such as for learning. ``note`` is for the status.
+
+    ``waiting``, ``runs`` and ``state_bytes`` are what there is after the batch, ``more_waiting``, ``more_runs`` and
+    ``more_bytes`` by how much that is more than before it: a batch without rows calls only some of the shards, and
+    what all of them hold is then what they held before, and this.
     """
 
     late: int = 0
@@ -71,6 +76,9 @@ class Counts:
     shed_runs: int = 0
     runs: int = 0
     state_bytes: int = 0
+    more_waiting: int = 0
+    more_runs: int = 0
+    more_bytes: int = 0
     work_s: float = 0.0
     aside_s: float = 0.0
     note: str = ""
@@ -143,9 +151,10 @@ class ShardTask:
         shard = int(key[0])
         logic = self.logic.of_shard(shard)
         place = (self.control.folder, self.control.stage, shard)
-        live = REMEMBERED.take(place, self.made_by, state.get) if state.exists else logic.begin(None)
+        before = state.get if state.exists else None
+        live = None if before is None else REMEMBERED.take(place, self.made_by, before)
         if live is None:
-            live = logic.begin(state.get)
+            live = logic.begin(before)
         arrived = Arrived.of(frames, self.grid.counts(shard))
         budget, note = self._budget(self.grid.share(arrived.here, arrived.sent))
         watermark_ms = state.getCurrentWatermarkMs()
@@ -165,7 +174,8 @@ class ShardTask:
         wakes_ms = logic.wakes_ms(live)
         if wakes_ms is not None:
             state.setTimeoutTimestamp(max(1, watermark_ms, wakes_ms))
-        counts.state_bytes = sum(len(part) for part in after if isinstance(part, bytes))
+        counts.state_bytes = _size(after)
+        counts.more_bytes = counts.state_bytes - _size(before or ())
         first = {**asdict(counts), **arrived.counts, "note": note or counts.note or None}
         first |= {
             "began_s": began_s,
@@ -190,6 +200,7 @@ def metrics() -> list[Column]:
         for name in (
             *("arrived", "unmatched", "arrival_missing", "late", "waiting", "dropped", "demand", "spent"),
             *("pairs", "matches", "shed_runs", "runs", "state_bytes", "work_s", "task_s"),
+            *("more_waiting", "more_runs", "more_bytes"),
         )
     ]
     return [
@@ -231,6 +242,11 @@ def _fingerprint(state: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(
         (len(part), zlib.crc32(part)) if isinstance(part, bytes | bytearray) else part for part in state
     )
+
+
+def _size(state: tuple[Any, ...]) -> int:
+    """Return how many bytes a state has."""
+    return sum(len(part) for part in state if isinstance(part, bytes | bytearray))
 
 
 class Arrived:

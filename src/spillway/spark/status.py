@@ -64,7 +64,7 @@ class Status:
 
     def _work(self, last: Entry) -> str:
         """Say what joins and patterns did: a unit is a comparison or a probe of the one, a step of the other."""
-        patterns = bool(last.matches or last.shed_runs)
+        patterns = bool(last.matches or last.shed_runs or last.runs)
         about = "about " if patterns else ""
         done = f"{last.work_spent:,.0f} of {about}{last.work_demanded:,.0f}"
         spent = f"  did {done} units of work" if patterns else f"  compared {done}"

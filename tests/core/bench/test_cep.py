@@ -17,11 +17,13 @@ from spillway.bench.cep import clock, recorded, speed, suite, worker
 from spillway.bench.cep.case import Case, Shown
 from spillway.bench.cep.data import DS1, DS2
 from spillway.bench.cep.drift import BEFORE, PARTS, DriftPoint, figure_12
+from spillway.bench.cep.driven import HELD, with_fixed_share
 from spillway.bench.cep.fixed import FixedPoint, filled
 from spillway.bench.cep.negation import NegationPoint
 from spillway.bench.cep.point import Grid, Point, largest, metrics_of
 from spillway.bench.cep.tasks import outcomes
 from spillway.core.cep import PatternConfig
+from spillway.core.cep.shedding.draws import draws
 from spillway.errors import SpillwayError
 
 SHARES = {"hybrid": 1.0, "state": 0.8, "input": 0.9, "random_state": 0.4, "selective_state": 0.4}
@@ -93,6 +95,32 @@ def test_a_small_case_runs_for_real():
     assert clock.figure_of(timed, None).numbers["recall"]["none"] == 1.0
 
 
+def test_a_baseline_that_passes_its_bound_gets_the_largest_share_that_does_not():
+    case = Case.of_q1(0.5, windows=8).prepare(11)
+    bound_s = 0.5 * case.unshed_s()
+    found = with_fixed_share(case, "random_input", bound_s, "all", None, salt=1)
+    assert found.held(bound_s, case.smooth, None, case.since) >= HELD
+    assert 0.0 < found.recall(case.truth, case.since) < 1.0
+    share = found.kept.mean()
+    coins = draws(np.arange(len(found.kept)), 1)
+    assert found.kept.tolist() == (coins < coins[found.kept].max() + 1e-12).tolist(), (
+        "one share for all events"
+    )
+    assert found.times[~found.kept].sum() == 0.0
+    more = with_fixed_share(case, "random_input", 2 * bound_s, "all", None, salt=1)
+    assert more.kept.mean() > share
+    truth = case.config.build()
+    matches = truth.process(case.table, keep=found.kept).num_rows
+    assert int(found.matches.sum()) == matches, "the same as of the events that stay"
+
+
+def test_only_events_that_can_complete_a_match_are_measured():
+    case = Case.of_q1(0.5, windows=3).prepare(11)
+    kinds = np.array(case.table["type"].to_pylist())
+    assert case.truth_completing.measured.tolist() == (kinds == "C").tolist()
+    assert case.truth_completing.times.tolist() == case.truth.times.tolist()
+
+
 def test_the_least_worth_goes_first():
     worth, amount = np.array([[0.0, 3.0], [1.0, 2.0]]), np.array([[10.0, 5.0], [0.0, 5.0]])
     assert filled(worth, amount, 0.75).tolist() == [[1.0, 0.0], [0.0, 1.0]]
@@ -149,7 +177,14 @@ def test_ratios_have_a_floor():
 
 
 def shown(recall: float) -> Shown:
-    return Shown(recall=recall, held=1.0, speed=2.0, discarded=1.0 - recall, shed_runs=10.0 * recall)
+    return Shown(
+        recall=recall,
+        held=1.0,
+        speed=2.0,
+        discarded=1.0 - recall,
+        shed_runs=10.0 * recall,
+        one_match=0.001,
+    )
 
 
 def made_up(tasks, told):
@@ -163,12 +198,23 @@ def made_up(tasks, told):
             found[task] = 0.99, 1.0 if task.name == "state" else 1.0 - task.b_share
         elif isinstance(task, FixedPoint):
             found[task] = shown(SHARES.get(task.name, 0.2) if task.name != "state" else 1.0)
+        elif isinstance(task, recorded.ClusterMatches):
+            found[task] = 333
         else:
             assert isinstance(task, Point)
             loose = 1.0 if task.bound >= 0.5 else 0.9 * task.bound / 0.5
             found[task] = shown(min(loose, SHARES.get(task.name, 0.1)) * SHARES.get(task.name, 0.1))
     told(len(found), len(found))
     return found
+
+
+@pytest.mark.skipif(recorded.missing("cluster") is not None, reason="the cluster's tasks are not at hand")
+def test_all_matches_of_the_recorded_cluster_are_found():
+    """333 in 108 tasks within an hour, in the first 70,756 seconds of the trace."""
+    table = recorded.tasks()
+    if table.num_rows != 2_332_014:
+        pytest.skip("another span of the trace")
+    assert recorded.ClusterMatches().run() == 333
 
 
 def test_figures_are_drawn_where_a_folder_is_given(tmp_path):
@@ -297,5 +343,5 @@ CLOCKED = [
         recall=1.0,
         settled_s=each,
     )
-    for name, each in (("none", 2000.0), ("hybrid", 900.0), (clock.BY_CLOCK, 950.0))
+    for name, each in (("none", 2000.0), ("hybrid", 900.0), (clock.BY_CLOCK, 950.0), (clock.PLAIN, 1800.0))
 ]

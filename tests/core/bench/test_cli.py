@@ -22,7 +22,10 @@ def fake_suite(monkeypatch):
         request.tell("half way", 1, 2)
         figure = Figure(title="t", paper="205", ours="17", holds=True)
         return Results(
-            suite="join", metrics={"speed": 12.5}, figures={"12": figure}, config={"recorded": "absent"}
+            suite="join",
+            metrics={"speed": 12.5, "rows": 23_481_671.0},
+            figures={"12": figure},
+            config={"recorded": "absent"},
         )
 
     module = types.ModuleType("fake_suite")
@@ -38,9 +41,9 @@ def test_bench_runs_a_suite_and_writes_its_results(fake_suite, tmp_path, capsys)
     assert main(["bench", "join", "--quick", "--json", str(path), "--out", str(tmp_path / "plots")]) == 0
     (request,) = fake_suite
     assert (request.quick, request.out) == (True, tmp_path / "plots")
-    assert json.loads(path.read_text())["metrics"] == {"speed": 12.5}
+    assert json.loads(path.read_text())["metrics"] == {"speed": 12.5, "rows": 23_481_671.0}
     printed = capsys.readouterr().out
-    for words in ("speed", "12.5", "holds", "recorded arrivals: absent"):
+    for words in ("speed", "12.5", "23,481,671", "holds", "recorded arrivals: absent"):
         assert words in printed
 
 

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 from spillway.bench import Request
 from spillway.bench.join import (
@@ -29,6 +30,7 @@ from spillway.bench.join.setting import METHODS, Setting, streams
 from spillway.bench.join.speed import Cost, Timing, cost_of, measure
 from spillway.bench.join.truth import match_probability, truth_of
 from spillway.bench.join.virtual import Lengths, along, doing_nothing, fed_back, kept_share, steady
+from spillway.bench.tally import Tally
 from spillway.core.join import run
 from spillway.errors import SpillwayError
 from spillway.replay.traces import Rates
@@ -218,7 +220,7 @@ def test_spark_numbers_are_summed_by_batch():
         {"n": 60, "at": [1e6 * t for t in (1, 2, 3, 4, 5, 6)], "now_s": 8.0},
     ]
     history = pa.table({"work_spent": [9.0, 25.0], "sampled_out_rows": [None, 3]})
-    played = on_spark.summed(seen, history)
+    played = on_spark.summed(Tally(F.col, 0, 1, on_spark._QUANTILES, seen), history)
     assert (played.pairs, played.p95_delay_s, played.comparisons, played.dropped_rows) == (60, 7.0, 34, 3)
     streamed = on_spark.Streamed(target_s=2.0, by={"random": replace(played, pairs=10), "selective": played})
     assert on_spark.metrics(streamed)["spark.output.selective_over_random"] == 6.0

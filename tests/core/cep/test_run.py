@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spillway.core.cep import Shed, run, run_with_timeouts
+from spillway.core.cep import Shed, parse, run, run_with_timeouts
 from spillway.core.cep.language import QueryError
+from spillway.core.cep.shed import INVENTED, invented
 from spillway.core.cep.shedding.draws import draws
 from spillway.errors import SpillwayError
 
@@ -78,7 +79,8 @@ def test_some_of_the_matches_are_found_and_no_other(
 def test_all_of_it_can_be_chosen(
     options: dict[str, Any], table: pa.Table, history: pa.Table, everything: set[str]
 ) -> None:
-    plain = Shed(bound_ratio=0.4, history=history.slice(0, 300), smooth_events=200, check_events=50)
+    past = history if options.get("select") == "exact" else history.slice(0, 300)
+    plain = Shed(bound_ratio=0.4, history=past, smooth_events=200, check_events=50)
     some, usual = (
         found(run(QUERY, table, time="ts", type="type", shedding=how))
         for how in (replace(plain, **options), plain)
@@ -131,6 +133,48 @@ def test_too_many_partial_matches_are_an_error(find: Any, query: str, types: str
     assert find(query, few, time="ts", type="type", most_runs=60) == find(query, few, time="ts", type="type")
     with pytest.raises(SpillwayError, match="most_runs = 0"):
         find(query, few, time="ts", type="type", most_runs=0)
+
+
+def test_too_many_partial_matches_are_an_error_with_shedding_as_well(
+    table: pa.Table, history: pa.Table
+) -> None:
+    loose = Shed(strategy="random_state", bound_s=1.0)
+    with pytest.raises(SpillwayError, match=r"more than 20 partial matches at once.*tight enough"):
+        run(QUERY, table, time="ts", type="type", shedding=loose, most_runs=20)
+    tight = Shed(strategy="random_input", bound_s=2e-6, check_events=10, smooth_events=100)
+    enough = run(QUERY, table, time="ts", type="type", shedding=tight, most_runs=2_000)
+    assert enough.equals(run(QUERY, table, time="ts", type="type", shedding=tight))
+    learning = Shed(bound_ratio=0.4, history=history, check_events=50)
+    assert run(QUERY, table, time="ts", type="type", shedding=learning, most_runs=10**5).num_rows > 0
+    with pytest.raises(SpillwayError, match="most_runs = 0"):
+        run(QUERY, table, time="ts", type="type", shedding=tight, most_runs=0)
+
+
+@pytest.mark.parametrize(
+    ("query", "strategies"),
+    [
+        (QUERY, ()),
+        ("PATTERN SEQ(A a, NEG B b, C c) WHERE [id] WITHIN 20 us", ("random_input", "selective_input")),
+        (
+            "PATTERN SEQ(A a, B b) WHERE [id] WITHIN 20 us UNDER skip_till_next_match",
+            ("hybrid", "input", "random_input", "selective_input"),
+        ),
+    ],
+)
+def test_matches_that_may_be_invented_are_told(
+    query: str, strategies: tuple[str, ...], table: pa.Table
+) -> None:
+    tree, some = parse(query), table.slice(0, 90)
+    assert {name for name in NAMES if invented(tree, name) is not None} == set(strategies)
+    everything = run(query, some, time="ts", type="type")
+    assert everything.schema.metadata is None
+    how = Shed(strategy="random_input", bound_s=2e-6, smooth_events=20, check_events=10)
+    for rows in (some, some.slice(0, 0)):
+        told = run(query, rows, time="ts", type="type", shedding=how).schema.metadata
+        why = invented(tree, "random_input")
+        assert told == (None if why is None else {INVENTED: why.encode()})
+    by_state = replace(how, strategy="random_state")
+    assert found(run(query, some, time="ts", type="type", shedding=by_state)) <= found(everything)
 
 
 def test_types_that_no_row_can_have_are_told() -> None:
@@ -197,7 +241,7 @@ def test_wrong_arguments_are_told(table: pa.Table) -> None:
         (table.drop_columns("v"), "history: line 1, column .* no attribute 'v'"),
         (table.drop_columns("ts"), "history: time = 'ts'"),
         (table.set_column(3, "v", table["v"].cast(pa.float64())), "'int' as in the table, not 'float'"),
-        (table.slice(0, 0), "give a longer stretch"),
+        (table.slice(0, 0), "a table over 0 windows.* 1.5 windows or more"),
     ):
         with pytest.raises(SpillwayError, match=message):
             run(QUERY, table, time="ts", type="type", shedding=Shed(bound_s=1.0, history=history))

@@ -111,7 +111,8 @@ GOOD = pa.table({"ts": [0.0], "v": [[1]], "w": [["a"]], "x": [0.5], "words": ["a
         ({"access": "hash"}, "access = 'hash'"),
         ({"salt": 2**63}, "salt"),
         ({"left": None}, None),
-        ({"left": [1]}, "left: expected a pyarrow Table, got list"),
+        ({"left": None, "period_s": 1.0}, None),
+        ({"left": [1]}, "left = 'list' is not allowed: expected a pyarrow Table"),
         ({"period_s": 0}, "period_s = 0"),
     ],
 )

@@ -145,6 +145,22 @@ def test_a_record_can_be_read_back(played: Burst) -> None:
         Burst.from_json("{}")
 
 
+def test_rows_that_a_pattern_dropped_show_also_if_they_had_waited(played: Burst) -> None:
+    first, second = (dict(entry) for entry in played.runs["spillway"].history[:2])
+    work = {"work_demanded": 400.0, "work_spent": 100.0, "matches": 7, "shed_runs": 5, "pairs": 0}
+    first |= work | {"arrived_rows": 1000, "kept_rows": 750, "dropped_rows": 250, "sampled_out_rows": 250}
+    second |= work | {"arrived_rows": 0, "kept_rows": 0, "dropped_rows": 50, "sampled_out_rows": 50}
+    shown = Balanced(history_page("rides", pa.Table.from_pylist([first, second]))).text
+    for words in (
+        "70.0%",
+        "Where the work went",
+        "matches that came out14",
+        "for lack of time, in each shard300",
+    ):
+        assert words in shown
+    assert "pairs" not in shown
+
+
 def test_a_history_without_rows_is_refused() -> None:
     empty = pa.table({"arrived_rows": pa.array([], pa.int64())})
     with pytest.raises(SpillwayError, match="no batch with rows"):

@@ -21,7 +21,7 @@ from tests.core.spark_parts.shards import FakeState, Told
 
 COUNTED = (
     *("arrived", "unmatched", "late", "waiting", "demand", "spent", "matches", "dropped", "shed_runs"),
-    *("runs", "state_bytes"),
+    *("runs", "state_bytes", "more_waiting", "more_runs", "more_bytes"),
 )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from spillway.errors import SpillwayError
-from spillway.spark.join_grid import Grid, check_shards, require_same, sides_of, spread
+from spillway.spark.join_grid import Grid, check_shards, lasting_grid, require_same, sides_of, spread
 from spillway.spark.storage import Folder
 
 
@@ -45,7 +47,7 @@ def test_what_is_joined_is_for_good(tmp_path: Path) -> None:
     require_same(folder, 0, "this")
     require_same(folder, 0, "this")
     require_same(folder, 1, "that")
-    with pytest.raises(SpillwayError, match="another join: this"):
+    with pytest.raises(SpillwayError, match="another join: there it has 'this"):
         require_same(folder, 0, "that")
 
 
@@ -53,3 +55,13 @@ def test_what_is_joined_is_for_good(tmp_path: Path) -> None:
 def test_a_number_of_shards(shards: object) -> None:
     with pytest.raises(SpillwayError, match="shards"):
         check_shards(shards)  # type: ignore[arg-type]
+
+
+def test_another_number_of_shards_than_in_the_checkpoint_is_refused(tmp_path: Path) -> None:
+    """Five cells of a grid would be two by two, and so are the sides of two shards of a hash: not the same."""
+    folder = Folder(tmp_path)
+    folder.write_once("joins/0.json", json.dumps(asdict(Grid(2, 2, True, (10, 11)))))
+    for shards in (2, None):
+        assert lasting_grid(None, folder, 0, shards, hashed=True).keys == (10, 11)  # type: ignore[arg-type]
+    with pytest.raises(SpillwayError, match=r"shards = 5 .* 2, as in this checkpoint"):
+        lasting_grid(None, folder, 0, 5, hashed=True)  # type: ignore[arg-type]

@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
-from spillway.bench.cep.on_spark import _QUERY, FULL, drawn, per_event, summed
+from spillway.bench.cep.on_spark import _QUANTILES, _QUERY, FULL, drawn, per_event, summed
+from spillway.bench.tally import Tally
 from spillway.core import cep
 from spillway.replay import Rates
 
@@ -34,6 +36,6 @@ def test_recall_and_delay_are_those_of_all_batches_together() -> None:
         {"n": 0, "at": [], "now_s": 106.0},
         {"n": 70, "at": [39, 49], "now_s": 107.0},
     ]
-    played = summed(seen, 100.0, trace, truth=400)
+    played = summed(Tally(F.col, 0, 1, _QUANTILES, seen), 100.0, trace, truth=400)
     assert played.recall == pytest.approx(0.25)
     assert played.p95_delay_s == pytest.approx(4.0)

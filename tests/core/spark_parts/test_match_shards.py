@@ -27,6 +27,7 @@ from tests.core.cep.strategies import SCHEMA, Row, queries, streams, table
 from tests.core.spark_parts.match_shards import MatchShards, Numbered
 
 DELAY_US = 4
+HELD = {"waiting": "more_waiting", "runs": "more_runs", "state_bytes": "more_bytes"}
 AFTER = 10_000  # a time at which all windows are over
 
 
@@ -87,12 +88,17 @@ def test_all_matches_come_once_however_the_stream_is_cut(
     jitter = [data.draw(st.integers(0, DELAY_US - 1)) for _ in rows]
     arriving = sorted(range(len(rows)), key=lambda n: rows[n]["ts"] + jitter[n])
     parts: list[pa.Table] = []
+    held = dict.fromkeys(HELD, 0.0)
     while arriving:
         size = data.draw(st.integers(1, len(arriving)))
         parts += shards.feed(whole.take(arriving[:size]))
         assert shards.counts["late"] == 0
         arriving = arriving[size:]
+        for name, more in HELD.items():
+            held[name] += shards.counts[more]
+            assert held[name] == shards.counts[name], "what is more adds up to what there is"
     parts += shards.feed(None, watermark_ms=AFTER)
+    assert held["waiting"] + shards.counts["more_waiting"] == 0
     result = found(parts)
     assert len(set(result)) == len(result)
     assert set(result) == matches(query, rows)
@@ -115,6 +121,19 @@ def rides(rows: int, seed: int = 1) -> pa.Table:
         for n in range(rows)
     ]
     return numbered(made, backwards=False)
+
+
+def test_the_session_may_have_another_time_zone_after_a_restart() -> None:
+    whole = rides(600)
+    exact, moved = (MatchShards(logic(HEAVY), shards=2, forgetful=True) for _ in range(2))
+    found_here, found_there = [], []
+    for at, zone in enumerate(("UTC", "America/New_York", "Asia/Kolkata")):
+        batch = whole.slice(200 * at, 200)
+        found_here += found(exact.feed(batch))
+        there = batch.set_column(0, "ts", batch["ts"].cast(pa.timestamp("us", zone)))
+        found_there += found(moved.feed(there))
+    assert sorted(found_there) == sorted(found_here)
+    assert len(found_here) > 100
 
 
 HEAVY = parse("PATTERN SEQ(A a, B b, C c) WHERE [id] AND a.v + b.v < c.v WITHIN 200 us")

@@ -28,6 +28,12 @@ def test_a_pattern_takes_in_rows_and_tells_of_partial_matches() -> None:
     assert "enforcing would have dropped" not in str(observed)
 
 
+def test_a_pattern_without_a_match_compares_no_pairs() -> None:
+    last = entry(work_demanded=400.0, work_spent=400.0, runs=3)
+    shown = Status(name="n", mode="enforce", running=True, decision=Decision(), last=last, problems=())
+    assert "did 400 of about 400 units of work (100%), 0 matches" in str(shown)
+
+
 def test_where_rows_are_shed_as_well_both_are_told() -> None:
     last = entry(kept_rows=600, work_demanded=400.0, work_spent=400.0, matches=7)
     shown = Status(name="n", mode="enforce", running=True, decision=Decision(), last=last, problems=())

@@ -19,6 +19,8 @@ from tests.core.spark_parts.test_loop import loop
 ROWS = BatchSize(1000.0, counts_rows=True)
 PRICED = Decision(work_budget=1e6, row_work=100.0, target_delay_s=2.0)
 WORKS = Stage(works=True)
+SHED = ("arrived_rows", "kept_rows", "dropped_rows", "would_drop_rows", "sampled_out_rows")
+HELD = ("waiting_rows", "runs", "state_bytes")
 
 
 def test_rows_take_their_part_of_the_budget() -> None:
@@ -113,6 +115,55 @@ def test_a_batch_teaches_what_a_unit_costs_and_shows_in_history_and_status(tmp_p
     assert "left out: 2 late, 3 that could be in no result" in str(shown)
     again = joining(tmp_path)
     assert again.published.unit_s == pytest.approx(0.5e-9), "and is known after a restart"
+
+
+def test_rows_that_an_operator_drops_are_dropped_rows(tmp_path: Path) -> None:
+    made = joining(tmp_path)
+    made.take(finished(0, StageReport(arrived=1000, kept=900), StageReport.of(metrics(dropped=400))))
+    made.take(finished(1, StageReport(), StageReport.of(metrics(arrived=0, kept=0, dropped=30))))
+    found = [[entry[name] for name in SHED] for entry in made.history.table().to_pylist()]
+    assert found == [[1000, 500, 500, 500, 400], [0, 0, 30, 30, 30]], "in the second those that had waited"
+    last = made.history.before(1)
+    shown = Status(
+        name="n", mode="enforce", running=True, decision=made.published.decision, last=last, problems=()
+    )
+    assert shown.keep_ratio == 0.5
+    assert "kept 500 of 1,000 rows" in str(shown)
+    assert "400 dropped for lack of time" in str(shown)
+
+
+def test_a_batch_without_rows_tells_what_is_still_held(tmp_path: Path) -> None:
+    made = joining(tmp_path)
+    none, held = StageReport(), metrics(waiting=50, runs=9, state_bytes=700, more_waiting=50, more_runs=9)
+    made.take(finished(0, none, StageReport.of(held)))
+    made.take(finished(1, none, StageReport.of({"arrived": None, "demand": None})))  # no shard was called
+    some = metrics(
+        arrived=0, waiting=5, runs=1, state_bytes=90, more_waiting=-20, more_runs=-3, more_bytes=-60
+    )
+    made.take(finished(2, none, StageReport.of(some)))  # one was, because the watermark had moved
+    found = [[entry[name] for name in HELD] for entry in made.history.table().to_pylist()]
+    assert found == [[50, 9, 700], [50, 9, 700], [30, 6, 640]]
+    again = joining(tmp_path)
+    again.take(finished(2, none, StageReport.of(some)))
+    last = again.history.last()
+    assert last is not None
+    assert [getattr(last, name) for name in HELD] == [30, 6, 640], (
+        "a batch that is done again, after a restart"
+    )
+    again.take(finished(3, none, StageReport.of(metrics(waiting=1, runs=2, state_bytes=3))))
+    assert [made_of[name] for made_of in again.history.table().to_pylist()[-1:] for name in HELD] == [1, 2, 3]
+
+
+def test_that_no_row_can_be_in_a_result_is_told_until_one_can(tmp_path: Path) -> None:
+    made = joining(tmp_path)
+    made.take(finished(0, StageReport(), StageReport.of({"arrived": None, "demand": None})))
+    assert made.problems == []
+    made.take(finished(1, StageReport(arrived=9), StageReport.of(metrics(unmatched=1000))))
+    assert "no row could be in a result" in made.problems[-1]
+    other = joining(tmp_path / "other")
+    for batch, unmatched in enumerate((999, 1000)):
+        other.take(finished(batch, StageReport(arrived=9), StageReport.of(metrics(unmatched=unmatched))))
+    assert other.problems == []
 
 
 def test_a_join_alone_counts_its_own_rows() -> None:

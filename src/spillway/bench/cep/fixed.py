@@ -8,7 +8,7 @@ strategy              a share r goes of
 ``input``             events by class: those that bring fewest matches for their work first, by the cost model
 ``random_state``      all runs that would be made, at random
 ``selective_state``   runs by state: those of the state with the fewest matches per run first
-``state``             runs by class, by the cost model
+``state``             runs by class, by the cost model; those from which no match comes directly last
 ====================  ===============================================================================================
 
 Events are those of the types that the query names; others take next to no work. How many events and runs a class has
@@ -142,7 +142,8 @@ def _refused(case: Prepared, name: str, ratio: float) -> Floats:
         runs = np.maximum(alive.sum(axis=1), 1e-9)
         shares = filled((alive * gain).sum(axis=1) / runs, runs, ratio)[:, None, None]
     else:
-        shares = filled(gain / np.maximum(cost, 1e-9), alive, ratio)[:, :, None]
+        direct = case.learned.model().last[:, None]  # with an earlier run goes all that would come of it
+        shares = filled(np.where(direct, gain / np.maximum(cost, 1e-9), np.inf), alive, ratio)[:, :, None]
     return np.broadcast_to(shares, shape).copy()
 
 

@@ -6,8 +6,8 @@ figure   varied                       how
 10       time slices, 1 to 16         Q1 with windows of 2 ms, a fifth of the 95th percentile
 11       whether Ω is known           Q3 over DS2, bounds on the mean, with a window of 1 ms: at an event per
                                       microsecond the paper's 5 ms have some 100 million runs. C computes roots for
-                                      each run of A and B, so a unit of its work takes 5 times as long. Ω is a run's
-                                      length, or 1 for all
+                                      each run of A and B, so a unit of its work takes 5 times as long. Ω is 5 for
+                                      these runs, or 1 for all
 13       clusters per state, 2 to 10  Q1, half of the mean
 =======  ===========================  ===============================================================================
 """
@@ -29,6 +29,7 @@ from spillway.bench.results import Figure
 from spillway.core.cep.language.listings import Q3
 
 DEAR = (("C", 5.0),)
+OMEGA = (1.0, 5.0, 1.0, 1.0)
 _HYBRID = ("hybrid",)
 
 
@@ -62,7 +63,7 @@ class ModelProperties:
             windows=2 * self.windows,
             stream=DS2(),
             clusters=4,
-            resource="length" if known else "none",
+            resource=OMEGA if known else "none",
             dear=DEAR,
         )
         return Grid(case=case, bounds=self.bounds, seeds=self.seeds, names=_HYBRID)

@@ -20,12 +20,11 @@ A session, its first batches and two bursts take minutes, so the short run of th
 
 from __future__ import annotations
 
-import time
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +33,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from spillway.bench.cep.data import DS1
-from spillway.bench.drive import breathe
-from spillway.bench.join.on_spark import weighted_percentile
 from spillway.bench.session import session
+from spillway.bench.tally import Tally
 from spillway.core.cep import PatternConfig
 from spillway.errors import SpillwayError
 from spillway.replay import Rates, stream
@@ -69,7 +67,7 @@ class SparkPlan:
     ids: int = 40
     lead_rate: float = 2_000.0
     lead_s: float = 20.0
-    burst_rate: float = 30_000.0
+    burst_rate: float = 45_000.0
     burst_s: float = 20.0
     target_s: float = 6.0
     give_up_s: float = 60.0
@@ -97,10 +95,10 @@ def measure(plan: SparkPlan = FULL, tell: Callable[[str], None] = lambda _: None
         found = {"spark.events_per_s": speed(spark, folder, plan, file)}
         cycle = drawn(plan, plan.cycle, seed=42)
         pq.write_table(cycle.drop_columns(["ts"]), file := folder / "burst.parquet")
-        by = {}
+        matches, by = per_event(plan, cycle), {}
         for name in METHODS:
             tell(f"Spark: {name}")
-            by[name] = play(spark, folder, plan, file, name, per_event(plan, cycle))
+            by[name] = play(spark, folder, plan, file, name, matches)
         tell("stopping Spark")
     for name, of in by.items():
         found[f"spark.recall.{name}"] = of.recall
@@ -136,19 +134,7 @@ def play(spark: SparkSession, folder: Path, plan: SparkPlan, file: Path, name: s
     lengths = (plan.lead_s, plan.burst_s, plan.give_up_s)
     trace = Rates((plan.lead_rate, plan.burst_rate, plan.lead_rate), lengths)
     first, last = (trace.count(at) for at in (plan.lead_s, plan.lead_s + plan.burst_s))
-    seen: list[dict[str, Any]] = []
-
-    def each(frame: DataFrame, _: int) -> None:
-        number = F.unix_micros("last_time") - _PAST_US
-        counts = number.between(first, last - 1)
-        row = frame.agg(
-            F.count_if(counts).alias("n"),
-            F.percentile_approx(F.when(counts, number), list(_QUANTILES)).alias("at"),
-            F.max(number).alias("newest"),
-        ).collect()[0]
-        seen.append(
-            {"n": row["n"], "at": row["at"] or [], "newest": row["newest"] or 0, "now_s": time.time()}
-        )
+    tally = Tally(lambda: F.unix_micros("last_time") - _PAST_US, first, last, _QUANTILES)
 
     with Spillway("cep", plan.target_s, checkpoint, arrival="timestamp") as shed:
         found = shed.match(
@@ -161,17 +147,15 @@ def play(spark: SparkSession, folder: Path, plan: SparkPlan, file: Path, name: s
             history=drawn(plan, 2 * plan.window, seed=7),
             index="none",
         )
-        running = found.writeStream.foreachBatch(each).option("checkpointLocation", str(checkpoint)).start()
+        writer = found.writeStream.foreachBatch(tally.take).option("checkpointLocation", str(checkpoint))
+        running = writer.start()
         try:
-            while not any(batch["newest"] >= last for batch in seen):
-                if time.time() > start.timestamp() + sum(lengths):
-                    raise SpillwayError(
-                        f"the pattern is {plan.give_up_s:g} s behind its events: this machine is too busy."
-                    )
-                breathe(running)
+            too_late = f"the pattern is {plan.give_up_s:g} s behind its events: this machine is too busy."
+            tally.wait(running, start.timestamp() + sum(lengths), too_late)
         finally:
             running.stop()
-    return summed(seen, start.timestamp(), trace, int(matches[np.arange(first, last) % plan.cycle].sum()))
+    truth = int(matches[np.arange(first, last) % plan.cycle].sum())
+    return summed(tally, start.timestamp(), trace, truth)
 
 
 def drawn(plan: SparkPlan, events: int, seed: int) -> pa.Table:
@@ -209,14 +193,10 @@ def _events(
     return source.withColumn("ts", at).withWatermark("ts", "0 seconds")
 
 
-def summed(seen: list[dict[str, Any]], start_s: float, trace: Rates, truth: int) -> Played:
-    """Add up what batches brought, each with when it came and quantiles of its matches' last events."""
-    delays, weights = [], []
-    for batch in seen:
-        for number in batch["at"]:
-            delays.append(batch["now_s"] - start_s - float(trace.times(number, number + 1)[0]))
-            weights.append(batch["n"] / len(_QUANTILES))
-    return Played(
-        recall=sum(batch["n"] for batch in seen) / max(1, truth),
-        p95_delay_s=weighted_percentile(delays, weights, 0.95),
-    )
+def summed(tally: Tally, start_s: float, trace: Rates, truth: int) -> Played:
+    """Add up what batches brought; matches are counted by the number of their last event."""
+
+    def due_s(number: float) -> float:
+        return start_s + float(trace.times(int(number), int(number) + 1)[0])
+
+    return Played(recall=tally.total / max(1, truth), p95_delay_s=tally.p95_delay_s(due_s))

@@ -11,9 +11,6 @@ from spillway.bench.cep.tasks import Task
 from spillway.bench.join.drawing import Curve
 from spillway.core.cep.shedding.watch import Over
 
-LEAST = 1e-3
-"""A recall below this counts as this in ratios, which can only make them smaller."""
-
 
 class Preparing(Protocol):
     """Something that events, a query and what was learned come from; a value."""
@@ -37,6 +34,11 @@ class Point:
     def group(self) -> Hashable:
         """Runs over the same events belong together."""
         return self.case, self.seed
+
+    @property
+    def weight(self) -> int:
+        """How many times as long as others it takes, roughly."""
+        return int(getattr(self.case, "weight", 1))
 
     def run(self) -> Shown:
         """Return what came out."""
@@ -144,8 +146,8 @@ def ratios(by: By, bound: float) -> dict[str, float]:
 
 
 def over_floor(hybrid: Shown, other: Shown) -> float:
-    """Return a ratio of recalls, that of the other one not below the floor."""
-    return hybrid.recall / max(LEAST, other.recall)
+    """Return a ratio of recalls; the other one counts as if it had found a match at least."""
+    return hybrid.recall / max(other.one_match, other.recall)
 
 
 def largest(by: By) -> tuple[float, float]:

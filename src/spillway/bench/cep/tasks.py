@@ -41,11 +41,16 @@ def outcomes(tasks: Iterable[Task], told: Told, processes: int | None = None) ->
     groups: dict[Hashable, list[Task]] = {}
     for task in dict.fromkeys(tasks):
         groups.setdefault(task.group, []).append(task)
-    waiting = sorted(groups.values(), key=len, reverse=True)
+    waiting = sorted(groups.values(), key=_weight, reverse=True)
     count = min(len(waiting), processes or min(4, os.cpu_count() or 1))
     if count <= 1:
         return _here(waiting, told)
     return _elsewhere(waiting, told, count)
+
+
+def _weight(group: Sequence[Task]) -> int:
+    """Return how long a group takes, roughly: the longest are begun first, so that none is left alone at the end."""
+    return sum(getattr(task, "weight", 1) for task in group)
 
 
 def _here(groups: Sequence[Sequence[Task]], told: Told) -> dict[Task, Any]:

@@ -15,13 +15,11 @@ for that, and leaves Spark out: what two cold batches find says nothing about a 
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -30,18 +28,17 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from spillway.bench.capacity import Tell
-from spillway.bench.drive import breathe
 from spillway.bench.join.setting import Setting, named
 from spillway.bench.results import Figure
 from spillway.bench.session import session
+from spillway.bench.tally import Tally
 from spillway.core.join import Shedding
 from spillway.errors import SpillwayError
 from spillway.replay import Rates, stream
 from spillway.spark import Spillway
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql import SparkSession
 
 AT_LEAST = 4
 METHODS = ("random", "selective")
@@ -121,19 +118,9 @@ def play(spark: SparkSession, folder: Path, plan: SparkPlan, files: list[Path], 
     lasts_s = counts_s + plan.count_s
     trace = Rates((_LEAD_RATE, plan.rate), (plan.lead_s, lasts_s - plan.lead_s + _GIVE_UP_S))
     low, high = (int(1e6 * (start.timestamp() + at)) for at in (counts_s, lasts_s))
-    seen: list[dict[str, Any]] = []
-
-    def each(frame: DataFrame, _: int) -> None:
-        at = F.unix_micros(F.greatest("timestamp_left", "timestamp_right"))
-        counts = at.between(low, high - 1)
-        row = frame.agg(
-            F.count_if(counts).alias("n"),
-            F.percentile_approx(F.when(counts, at), list(_QUANTILES)).alias("at"),
-            F.max(at).alias("newest"),
-        ).collect()[0]
-        seen.append(
-            {"n": row["n"], "at": row["at"] or [], "newest": row["newest"] or 0, "now_s": time.time()}
-        )
+    tally = Tally(
+        lambda: F.unix_micros(F.greatest("timestamp_left", "timestamp_right")), low, high, _QUANTILES
+    )
 
     with Spillway("join", plan.target_s, checkpoint, arrival="timestamp") as shed:
         sides = [
@@ -148,14 +135,15 @@ def play(spark: SparkSession, folder: Path, plan: SparkPlan, files: list[Path], 
             time="timestamp",
             shedding=method_of(name, plan),
         )
-        writer = pairs.writeStream.foreachBatch(each).option("checkpointLocation", str(checkpoint))
+        writer = pairs.writeStream.foreachBatch(tally.take).option("checkpointLocation", str(checkpoint))
         running = writer.start()
         try:
-            _wait(running, lambda: any(batch["newest"] >= high for batch in seen), high / 1e6 + _GIVE_UP_S)
+            too_late = f"the join is {_GIVE_UP_S:g} s behind its rows: this machine is too busy."
+            tally.wait(running, high / 1e6 + _GIVE_UP_S, too_late)
         finally:
             running.stop()
         history = shed.history()
-    return summed(seen, history)
+    return summed(tally, history)
 
 
 def method_of(name: str, plan: SparkPlan) -> str | Shedding:
@@ -167,46 +155,19 @@ def method_of(name: str, plan: SparkPlan) -> str | Shedding:
     return Shedding(basic_window_s=given.basic_window_s, period_s=min(5.0, plan.window_s / 4.0))
 
 
-def _wait(running: StreamingQuery, done: Callable[[], bool], give_up_s: float) -> None:
-    """Wait until pairs of later rows have come, so that all that count are there."""
-    while not done():
-        if time.time() > give_up_s:
-            raise SpillwayError(f"the join is {_GIVE_UP_S:g} s behind its rows: this machine is too busy.")
-        breathe(running)
-
-
-def summed(seen: list[dict[str, Any]], history: pa.Table) -> Played:
-    """Add up what batches brought, each with when it came and quantiles of its pairs' times."""
-    delays, weights = [], []
-    for batch in seen:
-        for at in batch.get("at", []):
-            delays.append(batch["now_s"] - at / 1e6)
-            weights.append(batch["n"] / len(_QUANTILES))
+def summed(tally: Tally, history: pa.Table) -> Played:
+    """Add up what batches brought; pairs are counted by the microsecond at which their later row came."""
     return Played(
-        pairs=sum(batch.get("n", 0) for batch in seen),
-        p95_delay_s=weighted_percentile(delays, weights, 0.95),
+        pairs=tally.total,
+        p95_delay_s=tally.p95_delay_s(lambda at: at / 1e6),
         comparisons=int(np.nansum(_numbers(history, "work_spent"))),
-        batches=len(seen),
+        batches=len(tally.seen),
         dropped_rows=int(np.nansum(_numbers(history, "sampled_out_rows"))),
     )
 
 
 def _numbers(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
     return np.array([np.nan if each is None else each for each in table[name].to_pylist()], np.float64)
-
-
-def weighted_percentile(values: list[float], weights: list[float], share: float) -> float:
-    """Return the value below which this share of the weight lies.
-
-    >>> weighted_percentile([1.0, 3.0, 2.0], [1.0, 1.0, 8.0], 0.85)
-    2.0
-    """
-    if not values:
-        return 0.0
-    order = np.argsort(values)
-    total = np.cumsum(np.asarray(weights)[order])
-    at = int(np.searchsorted(total, share * total[-1]))
-    return float(np.asarray(values)[order][min(at, len(values) - 1)])
 
 
 def metrics(found: Streamed) -> dict[str, float]:

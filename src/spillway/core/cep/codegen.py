@@ -53,10 +53,12 @@ class Program(Text):
                 self.line(f"w{name} = cursor[{VALUES + n}]")
             if self.plan.tracked:
                 self.line(
-                    "features, thresholds, lefts, rights, roots, limits, spare, salts, "
+                    "roots, nodes, thresholds, axes, cuts, classes, limits, spare, salts, "
                     "pslots, paths, counts, refused, offered, pairs, record, recordx, xs = T"
                 )
-                self.line("slices = counts.shape[2]")
+                self.line("looks = counts[TESTED].ravel()")
+                for text in self.plan.ages.begin():
+                    self.line(text)
                 self.line("serial, rw, began = cursor[SERIAL], cursor[RECORDED], cursor[BEGAN]")
                 self.line("grain = max(1, most // 40)")
             self.line(
@@ -82,6 +84,9 @@ class Program(Text):
         """Write what is done for one row."""
         self.line("now, kind, seq = times[e], kinds[e], base + e")
         self.line("limit = now - within")
+        if self.plan.tracked:
+            for text in self.plan.ages.row():
+                self.line(text)
         self.line("work, before = 0, ow")
         for name, kind in self.plan.attributes:
             array = "F" if kind == "float" else "I"

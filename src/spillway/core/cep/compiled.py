@@ -17,7 +17,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from spillway.core.cep import arithmetic, layout, store, tracking
+from spillway.core.cep import arithmetic, layout, lookup, store, tracking
 from spillway.core.cep.terms import NULL, TOO_LARGE
 
 Advance = Callable[..., int]
@@ -34,6 +34,7 @@ _CALLED: dict[str, Any] = {
     "locate": store.locate,
     "expire": store.expire,
     "close_gap": store.close_gap,
+    "class_of": lookup.class_of,
     "path_of": tracking.path_of,
     "chosen": tracking.chosen,
 }
@@ -65,7 +66,8 @@ _CONSTANTS = {
 
 def fingerprint(source: str) -> str:
     """Return a name for a program: the same only if text, constants and called code are the same."""
-    codes = [function.py_func.__code__ for function in (*_CALLED.values(), _CHANCE)]
+    # Where Numba is switched off functions are what they were written as.
+    codes = [getattr(each, "py_func", each).__code__ for each in (*_CALLED.values(), _CHANCE)]
     called = [(code.co_code.hex(), repr(code.co_consts)) for code in codes]
     return hashlib.sha256(repr((source, _CONSTANTS, called)).encode()).hexdigest()[:20]
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Literal, get_args
 import pyarrow as pa
 
 from spillway.core.cep.language import check, kinds, parse
+from spillway.core.cep.language.building import attributes
 from spillway.core.cep.language.rules import check_types
 from spillway.core.cep.plan import IndexBy
 from spillway.core.cep.syntax import Query
 from spillway.core.control.checks import require_whole
+from spillway.core.plain import plain_schema, require_name
 from spillway.errors import invalid, unknown
 
 if TYPE_CHECKING:
@@ -57,8 +59,7 @@ class PatternConfig:
         if not isinstance(self.schema, pa.Schema):
             raise invalid("schema", type(self.schema).__name__, "a pyarrow Schema")
         for field in ("time", "type"):
-            if getattr(self, field) not in self.schema.names:
-                raise unknown(field, getattr(self, field), self.schema.names)
+            require_name(self.schema.names, field, getattr(self, field))
         if self.time == self.type:
             raise invalid("type", self.type, "another column than that with the time")
         if self.index not in get_args(IndexBy):
@@ -73,8 +74,17 @@ class PatternConfig:
                 raise invalid(
                     "tracked", False, "True where most_runs is given: runs that are shed have to be known"
                 )
-        check(self.tree, self.schema)
-        check_types(self.tree, self.kinds[self.type])
+        for name in dict.fromkeys(part.name for test in self.tree.conditions for part in attributes(test)):
+            if name in self.schema.names:
+                require_name(self.schema.names, "attribute", name)
+        check(self.tree, plain_schema(self.schema))
+        kind = self.kinds[self.type]
+        if kind not in ("text", "int", "bool", "null"):
+            allowed = "a column of texts or whole numbers"
+            raise invalid(
+                "type", self.type, f"{allowed}; it is of the type {self.schema.field(self.type).type}"
+            )
+        check_types(self.tree, kind)
 
     @cached_property
     def tree(self) -> Query:
@@ -88,7 +98,7 @@ class PatternConfig:
     @property
     def kinds(self) -> dict[str, str]:
         """The kinds of the columns."""
-        return kinds(self.schema)
+        return kinds(plain_schema(self.schema))
 
     def build(self, state: bytes | None = None) -> Patterns:
         """Return the operator at its beginning, or as it was when a snapshot was made."""

@@ -62,6 +62,9 @@ class Making(Asking):
             self.track(state)
             self.line("if not refusing:")
             with self.block():
+                if targets:
+                    before = "0" if self.step.begin else f"i{self.store}[3, p]"
+                    self.line(f"path = path_of(pslots, paths, {before}, {state}, cls)")
                 self._find_room(leave, state, targets, complete)
                 self._write(state, targets, complete)
         else:
@@ -243,44 +246,52 @@ class Making(Asking):
         self.line("ow += 1")
         self.line("work += 1")
 
-    def slice_of(self, first: str) -> str:
-        """Return the time slice of a run with the given first time."""
-        return f"min(slices - 1, (now - {first}) * slices // within)"
-
     def track(self, state: int) -> None:
         """Write class, path and refusal of a new run; a match alone is never refused."""
-        self.line(f"sl = {self.slice_of('first')}")
+        self.line(f"sl = {self.plan.ages.slice_of('first')}")
         self.line("refusing = False")
         if state == self.plan.last and not self.plan.elements[state].repeated:
-            self.classify(state, len(self.plan.elements))
+            if self.step.begin:
+                self.classify_event()
+            self.line("cls = event")
+            self.line("if len(record):")
+            with self.block():
+                self._event_features()
             return
-        self.classify(state, state)
+        self.line("cls = 0")
+        self.line(f"if roots[{state}] >= 0 or len(record):")
+        with self.block():
+            self.line("pass")
+            for n, ref in enumerate(self.plan.features(state)):
+                self.line(f"xs[{n}] = {self.name(ref)}")
+        self._look_up("cls", state)
         self.line(f"refusing = chosen(salts, spare[0], limits[{state}, cls, sl], serial)")
         self.line("if refusing:")
         with self.block():
             self.line(f"refused[{state}] += 1")
             self.line(f"offered[{state}, cls, sl] += 1")
             self.line("serial += 1")
-        parent = "0" if self.step.begin else f"i{self.store}[3, p]"
-        self.line(f"path = path_of(pslots, paths, {parent}, {state}, cls)")
 
-    def classify(self, state: int, root: int) -> None:
-        """Write how the class of a new run, or of the row that completes a match, is found."""
-        self.line("cls = 0")
-        self.line(f"t = roots[{root}]")
-        self.line("if t >= 0 or len(record):")
+    def classify_event(self) -> None:
+        """Write how the class of a row that may complete matches is found: the same for all of them."""
+        root = len(self.plan.elements)
+        self.line("event = 0")
+        self.line(f"if roots[{root}] >= 0:")
         with self.block():
-            self.line("pass")
-            variable = self.plan.elements[state].variable
-            for n, ref in enumerate(self.plan.features(state)):
-                if root == state or (ref.variable == variable and ref.which == "only"):
-                    self.line(f"xs[{n}] = {self.name(ref)}")
-        self.line("if t >= 0:")
+            self._event_features()
+        self._look_up("event", root)
+
+    def _event_features(self) -> None:
+        last = self.plan.last
+        self.line("pass")
+        for n, ref in enumerate(self.plan.features(last)):
+            if ref.variable == self.plan.elements[last].variable and ref.which == "only":
+                self.line(f"xs[{n}] = {self.name(ref)}")
+
+    def _look_up(self, name: str, root: int) -> None:
+        self.line(f"if roots[{root}] >= 0:")
         with self.block():
-            self.line("while features[t] >= 0:")
-            with self.block():
-                self.line("t = lefts[t] if xs[features[t]] <= thresholds[t] else rights[t]")
-            self.line("cls = lefts[t]")
+            self.line(f"{name} = class_of(nodes, thresholds, axes, cuts, classes, roots[{root}], xs)")
 
     def note(self, state: int, runs: bool, complete: str | None) -> None:
         """Write what is counted and recorded for a new run or match."""

@@ -56,7 +56,7 @@ class Patterns:
         self._codes = self._words.encode(pa.array(texts, pa.string()))
         codes = dict(zip(texts, self._codes.tolist(), strict=True))
         tracked = config.tracked or config.timeouts
-        self.plan = Plan(self.query, kinds_of(config.kinds), codes, config.index, tracked)
+        self.plan = Plan(self.query, kinds_of(config.kinds), codes, config.index, tracked, config.slices)
         program = Program(self.plan)
         self.source = program.source()
         self._program = compiled(self.source) if config.compile else interpreted(self.source)
@@ -77,7 +77,13 @@ class Patterns:
             self._tracking.start_recording(kept=False)
         # Called when there are more than ``most_runs``; of what is still too many half goes by chance.
         self.relieve: Callable[[Patterns], object] | None = None
+        # Tells seconds; with it ``worked_s`` is the time spent in the compiled program alone, over the whole life.
+        self.clock: Callable[[], float] | None = None
+        self.worked_s = 0.0
         self.work = Work()
+        self.span_us: tuple[int, int] | None = (
+            None  # the times of the first and the last row of the last table
+        )
         if state is not None:
             self._restore(state)
 
@@ -85,6 +91,12 @@ class Patterns:
     def schema(self) -> pa.Schema:
         """The schema of the matches."""
         return self._output.schema
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of a table that are read."""
+        named = (name for name, _ in self.plan.attributes)
+        return list(dict.fromkeys((self.config.time, self.config.type, *named)))
 
     def process(
         self,
@@ -102,6 +114,7 @@ class Patterns:
         """
         self.work = Work()
         rows = self._reader.none() if table is None else self._reader.read(table, keep)
+        self.span_us = (int(rows.times[0]), int(rows.times[-1])) if len(rows) else None
         if len(self._waiting):
             rows, self._waiting = self._waiting.then(rows), self._reader.none()
         if until_us is not None:
@@ -162,12 +175,15 @@ class Patterns:
         self, rows: Rows, keep: Bools, high: int, base: int, budget: int, spent: Ints, found: Ints
     ) -> None:
         most = _ALL if self.config.most_runs is None else self.config.most_runs
+        began = 0.0 if self.clock is None else self.clock()
         limit = self._program(
             *(high, rows.times, rows.kinds, keep, rows.ints, rows.floats, base, self._within, budget, most),
             *self._runs.arrays(),
             *(self._output.rows, self._output.values, self._cursor, spent, found),
             () if self._tracking is None else self._tracking.arrays(),
         )
+        if self.clock is not None:
+            self.worked_s += self.clock() - began
         self._limit = max(self._limit, limit)
 
     def warm_up(self) -> None:
@@ -182,7 +198,7 @@ class Patterns:
         matches, which are all worth the same, the share goes by chance that has to go of all.
         """
         self._limit = max(self._limit, self._now - self._within)
-        self._collect()
+        self.sweep()
         before, most = self._runs.count, self.config.most_runs or 0
         if before <= most:
             return
@@ -191,8 +207,9 @@ class Patterns:
             self.relieve(self)
         self._shed_held(1.0 - enough / before, place)
         while self._runs.count > enough:
-            self.shed(0.5, salt=place)
-            self._shed_held(0.5, place)
+            share = 1.0 - enough / self._runs.count
+            self.shed(share, salt=place)
+            self._shed_held(share, place)
             place += 1
         self.work.crowded_out += before - self._runs.count
 
@@ -202,13 +219,14 @@ class Patterns:
         elif fail == RECORDS:
             self._take_records()
         elif fail == NODES:
-            self._collect()
+            self.sweep()
         elif fail >= 0:
             self._runs.sweep(fail, self._limit)
             if self.plan.held and fail == self._runs.layout.held + 1:
                 self._cursor[HEAD] = 0
 
-    def _collect(self) -> None:
+    def sweep(self) -> None:
+        """Free all that has expired; ``size`` counts it until then."""
         self._runs.collect(self._limit)
         self._cursor[HEAD] = 0
 
@@ -224,7 +242,7 @@ class Patterns:
         self._numbering.forget(self._limit)
         if self._swept == NULL or self._now - self._swept >= self._within:
             self._swept = self._now
-            self._collect()
+            self.sweep()
             self._words.forget(
                 lambda: np.concatenate([self._codes, self._waiting.ints.ravel(), *self._runs.used()])
             )
@@ -276,6 +294,10 @@ class Patterns:
         ``omega`` is the cost of looking at a run, by state, 1 if it is not given; see ``tracking``.
         """
         return self._tracked.counted(reset, omega)
+
+    def examined(self) -> int:
+        """Return how many runs were looked at since ``counted`` was last called."""
+        return self._tracked.examined()
 
     def paired(self) -> tuple[Ints, Ints]:
         """Return matches by [class of the run, class of the row] and runs offered, since the last call."""
@@ -344,7 +366,7 @@ class Patterns:
 
     def snapshot(self) -> bytes:
         """Return the state as bytes, from which ``build(state)`` goes on exactly."""
-        self._collect()
+        self.sweep()
         meta = {
             "config": self._identity(),
             "times": [self._now, self._limit, self._swept],

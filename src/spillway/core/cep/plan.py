@@ -34,6 +34,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from spillway.core.cep.ages import Ages
 from spillway.core.cep.placing import Placing, Stage
 from spillway.core.cep.syntax import Element, Query
 from spillway.core.cep.terms import Apply, Kind, Ref, Term, refs
@@ -118,8 +119,9 @@ class Plan:
         codes: Mapping[str, int],
         index_by: IndexBy = "all",
         tracked: bool = False,
+        slices: int = 1,
     ) -> None:
-        self.query, self.index_by, self.tracked = query, index_by, tracked
+        self.query, self.index_by, self.tracked, self.ages = query, index_by, tracked, Ages(slices)
         self.elements = [element for element in query.elements if not element.negated]
         if not self.elements:
             raise SpillwayError(

@@ -28,7 +28,8 @@ from spillway.core.cep.layout import OTHER, PAUSE
 from spillway.core.cep.terms import NULL, Kind
 from spillway.core.join.values import times_of
 from spillway.core.join.vocabulary import Vocabulary
-from spillway.errors import SpillwayError, invalid, unknown
+from spillway.core.plain import array_of
+from spillway.errors import SpillwayError, invalid
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -102,9 +103,6 @@ class Reader:
         """Return the rows of a table that have a time, in its order."""
         if not isinstance(table, pa.Table):
             raise invalid("table", type(table).__name__, "a pyarrow Table")
-        for field, name in (("time", self._time), ("type", self._type)):
-            if name not in table.column_names:
-                raise unknown(field, name, table.column_names)
         times, timed = times_of(table, self._time)
         if keep is None:
             keep = np.ones(len(times), np.bool_)
@@ -131,14 +129,15 @@ class Reader:
     def _columns(self, table: pa.Table) -> tuple[Ints, Floats]:
         ints = np.empty((len(self._ints), table.num_rows), np.int64)
         for n, (name, kind) in enumerate(self._ints):
-            ints[n] = self._texts(table, name) if kind == "text" else _whole(_column(table, name), name)
+            column = array_of(table, "attribute", name)
+            ints[n] = self._texts(column) if kind == "text" else _whole(column, name)
         floats = np.empty((len(self._floats), table.num_rows))
         for n, name in enumerate(self._floats):
-            floats[n] = _fractions(_column(table, name))
+            floats[n] = _fractions(array_of(table, "attribute", name))
         return ints, floats
 
     def _kinds(self, table: pa.Table) -> Ints:
-        column = _column(table, self._type)
+        column = array_of(table, "type", self._type)
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
             try:
                 column = column.cast(pa.string())
@@ -150,8 +149,7 @@ class Reader:
         found = pc.index_in(column, value_set=self._types.cast(column.type), skip_nulls=True)
         return np.asarray(pc.fill_null(found.cast(pa.int64()), OTHER).to_numpy(zero_copy_only=False))
 
-    def _texts(self, table: pa.Table, name: str) -> Ints:
-        column = _column(table, name)
+    def _texts(self, column: pa.Array) -> Ints:
         valid = np.asarray(column.is_valid())
         codes = np.full(len(column), NULL, np.int64)
         codes[valid] = self.words.encode(column.drop_null())
@@ -161,15 +159,6 @@ class Reader:
 def _own(array: Any) -> Any:
     """Return an array that may be written to: compiled code is compiled again for one that may not."""
     return np.require(array, requirements=["C", "W"])
-
-
-def _column(table: pa.Table, name: str) -> pa.Array:
-    if name not in table.column_names:
-        raise unknown("attribute", name, table.column_names)
-    column = table[name].combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _whole(column: pa.Array, name: str) -> Ints:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pyarrow as pa
 
 from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.operator import Patterns
-from spillway.core.cep.shed import Shed, shed_matches, shed_of
+from spillway.core.cep.shed import Shed, give_up, shed_matches, shed_of
 from spillway.core.cep.syntax import Query
 from spillway.core.control.checks import require_whole
-from spillway.errors import SpillwayError, invalid
+from spillway.core.plain import table_of
 
 _SHORT = 100  # rows; for so few it does not pay to compile the query
 _MOST = 10_000_000  # partial matches, some gigabytes
@@ -34,16 +32,17 @@ def run(
     >>> run("PATTERN SEQ(A a, B+ b[], C c) WHERE [id] WITHIN 5 s", rides, time="ts", type="type").to_pylist()
     [{'a': 0, 'b': [1], 'c': 3}, {'a': 0, 'b': [1, 2], 'c': 3}, {'a': 0, 'b': [2], 'c': 3}]
 
-    More than ``most_runs`` partial matches at once are an error: nothing is shed unless that is asked for. They are
-    counted as in :class:`~spillway.core.cep.config.PatternConfig`, but not where there is ``shedding``.
+    More than ``most_runs`` partial matches at once are an error, counted as in
+    :class:`~spillway.core.cep.config.PatternConfig`. With ``shedding`` too: what is shed is up to the bound.
 
     With ``shedding`` these are the matches that are found although an event may take only so long on average, in
-    virtual time. See :class:`~spillway.core.cep.shed.Shed`.
+    virtual time. See :class:`~spillway.core.cep.shed.Shed`. Where some of them may be none, the metadata of the
+    table's schema say why, under :data:`~spillway.core.cep.shed.INVENTED`.
 
     >>> busy = pa.table({"ts": range(90), "type": list("ABC") * 30, "id": [1] * 90})
     >>> pair = "PATTERN SEQ(A a, B b, C c) WHERE [id] WITHIN 20 s"
     >>> everything = run(pair, busy, time="ts", type="type")
-    >>> by_chance = Shed(strategy="random_state", bound_s=20, unit_s=1, check_events=5)
+    >>> by_chance = Shed(strategy="random_state", bound_s=10, unit_s=1, check_events=5)
     >>> some = run(pair, busy, time="ts", type="type", shedding=by_chance)
     >>> 0 < some.num_rows < everything.num_rows
     True
@@ -51,13 +50,15 @@ def run(
     True
     """
     how = shed_of(shedding)
-    _require_table(table)
+    table = table_of("table", table)
     require_whole("most_runs", most_runs, 1, 2**40)
     rows = table.num_rows + (0 if how is None or how.history is None else how.history.num_rows)
-    config = PatternConfig(query, table.schema, time=time, type=type, compile=rows > _SHORT)
+    config = PatternConfig(
+        query, table.schema, time=time, type=type, tracked=True, most_runs=most_runs, compile=rows > _SHORT
+    )
     if how is not None:
         return shed_matches(config, table, how)
-    return _all_matches(replace(config, tracked=True, most_runs=most_runs).build(), table)
+    return _all_matches(config.build(), table)
 
 
 def run_with_timeouts(
@@ -74,7 +75,7 @@ def run_with_timeouts(
     >>> matches.num_rows, timed_out.to_pylist()
     (0, [{'a': 0, 'b': 1, 'c': None}, {'a': 2, 'b': None, 'c': None}])
     """
-    _require_table(table)
+    table = table_of("table", table)
     config = PatternConfig(
         query,
         table.schema,
@@ -91,20 +92,8 @@ def run_with_timeouts(
 
 def _all_matches(patterns: Patterns, table: pa.Table) -> pa.Table:
     """Return all matches in a table, or raise an error if there are more runs than there may be."""
-    patterns.relieve = _give_up
+    patterns.relieve = give_up
     matches = patterns.process(table)
     if patterns.work.crowded_out:  # matches that were held, for which nobody is asked
-        _give_up(patterns)
+        give_up(patterns)
     return pa.concat_tables([matches, patterns.flush()])
-
-
-def _give_up(patterns: Patterns) -> None:
-    raise SpillwayError(
-        f"there are more than {patterns.config.most_runs} partial matches at once.",
-        hint="a shorter WITHIN, a bound such as B{1,5}, a condition, shedding=Shed(...), or a larger most_runs",
-    )
-
-
-def _require_table(table: pa.Table) -> None:
-    if not isinstance(table, pa.Table):
-        raise invalid("table", table.__class__.__name__, "a pyarrow Table")

@@ -6,6 +6,9 @@ from spillway.core.cep.making import Making
 from spillway.core.cep.plan import Step
 from spillway.core.cep.terms import Writer
 
+_COUNTED, _SPARSE = 64, 16  # runs that are counted at least, and for how many one may stand
+_ODD = 40503
+
 
 class Scan(Making):
     """Writes one step of a row."""
@@ -28,6 +31,8 @@ class Scan(Making):
                 self.line(f"if n0 < 0 and b{store}[b, EARLIEST] <= limit:")
                 with self.block():
                     self.line(f"n = expire(x{store}, b, limit)")
+                if self.plan.tracked:
+                    self.count()
                 self.line("i = at0")
                 self.line("work -= i")
                 if self._all_match():
@@ -56,8 +61,6 @@ class Scan(Making):
         store, policy = self.store, self.plan.query.policy
         if consumes:
             self.line(f"taken = {policy == 'strict'}")
-        if self.plan.tracked:
-            self.line(f"tested, age = i{store}[3, p], {self.slice_of(f'i{store}[0, p]')}")
         for number, step in enumerate(self.steps):
             self.step = step
             self._locals = {}
@@ -76,13 +79,32 @@ class Scan(Making):
                         self.line(f"done |= {1 << number}")
                 else:
                     self.make("break")
-        if self.plan.tracked:
-            self.line("counts[TESTED, tested, age] += 1")
         if consumes:
             self.line("done = 0")
             self.line("if not taken:")
             with self.block():
                 self.stay()
+
+    def count(self) -> None:
+        """Write that all runs that will be looked at are counted, and the class of the row if it may complete some.
+
+        To count a run takes as long as to look at it. Where there are many, one in up to sixteen is counted for all.
+        Runs stand in the order in which they were made, so each slice has its part; the first one that is counted
+        follows from the row's number.
+        """
+        store = self.store
+        self.line("if n0 < 0:")
+        with self.block():
+            self.line(f"every = max(1, min({_SPARSE}, n // {_COUNTED}))")
+            self.line(f"t = b{store}[b, START]")
+            self.line(f"for p in range(t + ((seq & 65535) * {_ODD} >> 8) % every, t + n, every):")
+            with self.block():
+                self.line(f"first = i{store}[0, p]")
+                self.line(f"looks[i{store}[3, p] * slices + {self.plan.ages.slice_of('first')}] += every")
+        for step in self.steps:
+            if step.target == self.plan.last and not self.plan.elements[step.target].repeated:
+                self.step = step
+                self.classify_event()
 
     def stay(self) -> None:
         """Write that a run that has not taken the row closes up to those before it."""

@@ -9,10 +9,14 @@ Where nobody knows how many units that should be, ``bound_ratio`` puts the bound
 the history, without shedding.
 
 **What is found.** Without negation and under the policy ``any`` some of all matches, never another one. Otherwise a
-discarded row may let a match through that is none: ``may_invent`` says where.
+discarded row may let a match through that is none: ``invented`` says where, and the table of matches tells it.
 
-**History.** Strategies that tell runs apart learn first, from a stretch of the stream that is longer than two
-windows. Those that go by chance (``random_input``, ``random_state``) do without, unless the bound is a ratio.
+**A full state.** More partial matches than ``most_runs`` at once are an error, as without shedding: the bound is on
+time, and what is let go of to save room would be let go of in silence. While learning from the history some go.
+
+**History.** Strategies that tell runs apart learn first, from a stretch of the stream of at least one and a half
+windows, better of three. Those that go by chance (``random_input``, ``random_state``) do without, unless the bound is
+a ratio.
 """
 
 from __future__ import annotations
@@ -26,20 +30,26 @@ import pyarrow as pa
 
 from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.estimation import EstimationConfig
-from spillway.core.cep.estimation.learn import learn
+from spillway.core.cep.estimation.learn import LEAST_WINDOWS, learn, windows_in
 from spillway.core.cep.operator import Patterns
 from spillway.core.cep.shedding.cost_model import Resource
-from spillway.core.cep.shedding.enforcer import Strategy
+from spillway.core.cep.shedding.enforcer import Enforcer, Strategy
 from spillway.core.cep.shedding.hybrid import Selection
 from spillway.core.cep.shedding.learned import Learned
+from spillway.core.cep.shedding.monotonic import may_invent
 from spillway.core.cep.shedding.simulate import StrategyName, simulate, strategy_of
 from spillway.core.cep.shedding.trigger import TriggerConfig
 from spillway.core.cep.shedding.watch import WatchConfig
+from spillway.core.cep.syntax import Query
 from spillway.core.control.checks import require_number, require_whole
-from spillway.core.join.values import times_of
+from spillway.core.join.values import rows_in_time, times_of
+from spillway.core.plain import table_of
 from spillway.errors import SpillwayError, invalid, unknown
 
 Ints = npt.NDArray[np.int64]
+INVENTED = b"spillway.invented"  # in the metadata of a table of matches
+_DROP_NO_ROWS = ("none", "state", "random_state", "selective_state")
+_SPARE_NEGATED = ("hybrid", "input")
 _BY_CHANCE = ("none", "random_input", "random_state")
 
 
@@ -52,7 +62,8 @@ class Shed:
     - ``bound_s``: the latency of an event, in seconds of virtual time; or ``bound_ratio``, of that in the history.
     - ``history``: a table to learn from, with the same columns.
     - ``smooth_events``: over how many events the latency is taken; ``percentile`` of it, None for the mean.
-    - ``check_events``: how many events pass between two checks.
+    - ``check_events``: how many events pass between two checks; None for a twentieth of those in a window, between 5
+      and 100.
     - ``delay_events``: how many have to pass before runs are shed again.
     - ``select``: how the shedding set is chosen: ``split`` (of the last group only a part), ``exact``, ``greedy``.
     - ``resource``: Ω, what it costs to examine a run: ``none`` (all the same), ``conditions``, ``length``.
@@ -68,7 +79,7 @@ class Shed:
     history: pa.Table | None = None
     smooth_events: int = 1000
     percentile: float | None = None
-    check_events: int = 100
+    check_events: int | None = None
     delay_events: int = 0
     select: Selection = "split"
     resource: Resource = "none"
@@ -84,12 +95,13 @@ class Shed:
         if self.history is not None and not isinstance(self.history, pa.Table):
             raise invalid("history", type(self.history).__name__, "a pyarrow Table")
         if self.history is None and self.strategy not in _BY_CHANCE:
-            hint = "give a stretch of the stream that is longer than two windows, or shed by chance: 'random_state'"
+            hint = "give a stretch of the stream of three windows, or shed by chance: 'random_state'"
             raise invalid("history", None, f"a table that {self.strategy!r} can learn from", hint=hint)
         require_whole("smooth_events", self.smooth_events, 1, 10**7)
         if self.percentile is not None:
             require_number("percentile", self.percentile, 0.0, 100.0)
-        require_whole("check_events", self.check_events, 1, 10**9)
+        if self.check_events is not None:
+            require_whole("check_events", self.check_events, 1, 10**9)
         require_whole("delay_events", self.delay_events, 0, 10**9)
         for field, choices in (("select", get_args(Selection)), ("resource", get_args(Resource))):
             if getattr(self, field) not in choices:
@@ -134,30 +146,72 @@ def shed_of(given: object) -> Shed | None:
     raise invalid("shedding", given, "None or a Shed, which says how and to which bound", hint=hint)
 
 
+def invented(query: Query, strategy: str | None = None) -> str | None:
+    """Return in words why matches may come out that are none, or None if that cannot be.
+
+    ``strategy`` is what sheds. Without it any row may be dropped, as where a budget is spent.
+
+    >>> from spillway.core.cep import parse
+    >>> tidy = parse("PATTERN SEQ(A a, NEG B b, C c) WITHIN 5 s")
+    >>> invented(tidy, "random_input")
+    'where rows are shed matches may be invented: a row of b that is dropped no longer forbids a match'
+    >>> invented(tidy, "hybrid"), invented(tidy, "random_state")
+    (None, None)
+    """
+    why = may_invent(query)
+    if why is None or strategy in _DROP_NO_ROWS or (strategy in _SPARE_NEGATED and query.policy == "any"):
+        return None
+    return f"where rows are shed matches may be invented: {why}"
+
+
+def give_up(patterns: Patterns) -> None:
+    """Refuse to go on with more partial matches than there may be."""
+    raise SpillwayError(
+        f"there are more than {patterns.config.most_runs} partial matches at once.",
+        hint="a shorter WITHIN, a bound such as B{1,5}, a condition, shedding=Shed(...) with a bound that is tight "
+        "enough, or a larger most_runs",
+    )
+
+
+def _not_crowded(enforcer: Enforcer) -> None:
+    if enforcer.patterns.work.crowded_out:
+        give_up(enforcer.patterns)
+
+
 def shed_matches(config: PatternConfig, table: pa.Table, shed: Shed) -> pa.Table:
     """Return the matches that are found under a bound, with the numbers of their rows in the table."""
     config = replace(config, slices=shed.slices)
     patterns = config.build()
     learned = _learned(patterns, shed)
-    rows = _in_time(table, config.time)
+    rows = rows_in_time(table, config.time)
+    why = invented(config.tree, shed.strategy)
+    schema = patterns.schema if why is None else patterns.schema.with_metadata({INVENTED: why})
     if not len(rows):
-        return patterns.schema.empty_table()
+        return schema.empty_table()
+    ordered = table.take(pa.array(rows))
     outcome = simulate(
         config,
-        table.take(pa.array(rows)),
+        ordered,
         learned,
         shed.build(learned),
-        check_events=shed.check_events,
+        check_events=shed.check_events or _twentieth(config, ordered),
         unit_s=shed.unit_s,
         resource=shed.resource,
         salt=shed.salt,
         keep_matches=True,
+        each=_not_crowded,
     )
     found = patterns.schema.empty_table() if outcome.found is None else outcome.found
     columns = [
         pa.chunked_array([_at(rows, c) for c in column.chunks], column.type) for column in found.columns
     ]
-    return pa.table(columns, schema=found.schema)
+    return pa.table(columns, schema=schema)
+
+
+def _twentieth(config: PatternConfig, table: pa.Table) -> int:
+    """Return a twentieth of the events that a window has, neither very few nor very many."""
+    windows = windows_in(config, times_of(table, config.time)[0])
+    return int(min(100.0, max(5.0, table.num_rows / max(windows, 1e-9) / 20)))
 
 
 def _learned(patterns: Patterns, shed: Shed) -> Learned:
@@ -167,8 +221,9 @@ def _learned(patterns: Patterns, shed: Shed) -> Learned:
         return Learned.nothing(
             len(plan.elements), len(plan.types), config.slices, last_repeats=plan.elements[-1].repeated
         )
+    history = table_of("history", shed.history)
     try:
-        past = replace(config, schema=shed.history.schema)
+        past = replace(config, schema=history.schema)
     except SpillwayError as error:
         raise SpillwayError(f"history: {error}") from error
     kinds = (dict(plan.attributes), dict(past.build().plan.attributes))
@@ -177,15 +232,12 @@ def _learned(patterns: Patterns, shed: Shed) -> Learned:
             raise invalid(
                 "history", name, f"a column of the kind {kind!r} as in the table, not {kinds[1][name]!r}"
             )
-    rows = shed.history.take(pa.array(_in_time(shed.history, config.time)))
+    rows = history.take(pa.array(rows_in_time(history, config.time)))
+    windows = windows_in(config, times_of(rows, config.time)[0])
+    if windows < LEAST_WINDOWS:
+        allowed = f"rows of {LEAST_WINDOWS:g} windows or more, better three"
+        raise invalid("history", f"a table over {windows:.2g} windows", allowed)
     return learn(past, rows, EstimationConfig(clusters=shed.clusters), resource=shed.resource)
-
-
-def _in_time(table: pa.Table, time: str) -> Ints:
-    """Return the rows that have a time, in its order."""
-    times, timed = times_of(table, time)
-    rows = np.flatnonzero(timed)
-    return rows[np.argsort(times[rows], kind="stable")]
 
 
 def _at(rows: Ints, places: pa.Array) -> pa.Array:

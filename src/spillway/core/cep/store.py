@@ -265,7 +265,7 @@ def sweep(store: Arrays, shape: Shape, limit: int) -> Arrays:
     keep[places[kept]] = True
     count = int(store.meta[BUCKETS])
     owner = np.repeat(np.arange(count), store.buckets[:count, COUNT])
-    order = np.unique(owner[kept]) if shape.keys else np.zeros(1, np.int64)
+    order = np.flatnonzero(np.bincount(owner[kept])) if shape.keys else np.zeros(1, np.int64)
     new = empty(shape, int(kept.sum()) + 2 * len(order), len(order) + 16)
     old = (store.ints, store.floats, store.keys, store.buckets, keep)
     _lay_out(old, order, new.ints, new.floats, new.keys, new.buckets, new.meta)

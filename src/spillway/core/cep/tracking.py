@@ -1,9 +1,9 @@
 """What shedding knows about runs, and how it reaches them: classes, counters, refusals, a record.
 
 Each run has a **serial** number, a **class** and a **path**. Its class is decided once, when it is made, by a
-decision tree of its state over the run's features. Its path is the states and classes of itself and of all runs that
-it was made from; paths are numbered as they come up. All runs of a path's chain have the same first row, so at any
-moment they are in the same time slice
+decision tree of its state over the run's features, which is looked up in a table (see ``lookup``). Its path is the
+states and classes of itself and of all runs that it was made from; paths are numbered as they come up. All runs of a
+path's chain have the same first row, so at any moment they are in the same time slice
 
     slice = (t_now - t_first) * slices // window
 
@@ -39,6 +39,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.cep.lookup import Forest, tables_of
 from spillway.core.cep.numbering import Numbering
 from spillway.core.chance import mix, threshold
 from spillway.core.kernel import kernel
@@ -53,12 +54,9 @@ RECORD = ("serial", "state", "parent", "row", "first_us", "at_us", "complete")
 _PATHS = 4096
 _SPARED = mix(0x5350415245)
 _ROOM = 1 << 12
+_TREES = ("features", "thresholds", "lefts", "rights", "roots")
 _KEPT = (
-    "features",
-    "thresholds",
-    "lefts",
-    "rights",
-    "roots",
+    *_TREES,
     "limits",
     "spare",
     "salt",
@@ -107,6 +105,32 @@ def path_of(slots: Any, paths: Any, parent: int, state: int, kind: int) -> Any:
     return path
 
 
+@kernel
+def _spread(paths: Any, counts: Any, cost: Any, completed: Any, own: Any, tested: Any) -> None:
+    """Add what was counted by path to the tables of the path and of all before it, one generation at a time."""
+    count = paths[0, 3]
+    above = np.arange(count)
+    left = count - 1
+    first = True
+    while left > 0:
+        left = 0
+        for path in range(1, count):
+            at = above[path]
+            if at <= 0:
+                continue
+            state, kind = paths[at, 1], paths[at, 2]
+            weight = cost[paths[path, 1]]
+            for age in range(counts.shape[2]):
+                looks = counts[TESTED, path, age] * weight
+                if first:
+                    own[state, kind, age] += looks
+                tested[state, kind, age] += looks
+                completed[state, kind, age] += counts[COMPLETED, path, age]
+            above[path] = paths[at, 0]
+            left += above[path] > 0
+        first = False
+
+
 class FlatTree(Protocol):
     """A decision tree in arrays: at node n go left if x[feature[n]] <= threshold[n].
 
@@ -144,9 +168,8 @@ class Tracking:
     def __init__(self, features: Sequence[Sequence[str]], classes: int, slices: int) -> None:
         self.feature_names = tuple(tuple(names) for names in features)
         self.states, self.classes, self.slices = len(features), classes, slices
-        self.features = self.lefts = self.rights = np.empty(0, np.int64)
-        self.thresholds = np.empty(0)
-        self.roots = np.full(self.states + 1, -1, np.int64)
+        none = np.empty(0, np.int64)
+        self._grow(Forest(none, np.empty(0), none, none, np.full(self.states + 1, -1, np.int64)))
         self.limits = np.full((self.states, classes, slices), -(2**63), np.int64)
         self.spare = np.full(1, -(2**63), np.int64)
         self.salt = np.array([0, _SPARED], np.int64)
@@ -167,7 +190,7 @@ class Tracking:
     def arrays(self) -> tuple[Any, ...]:
         """Return what compiled code reads and writes."""
         return (
-            *(self.features, self.thresholds, self.lefts, self.rights, self.roots),
+            *self.tables,
             *(self.limits, self.spare, self.salt, self.slots, self.paths, self.counts, self.refused),
             *(self.offered, self.pairs),
             *(self.record, self.record_x, self._x),
@@ -193,14 +216,18 @@ class Tracking:
             left, right = np.where(leaf, tree.left, tree.left + at), np.where(leaf, -1, tree.right + at)
             parts.append((tree.feature, tree.threshold, left, right))
             at += len(tree.feature)
-        self.roots = roots
         whole, none = np.int64, np.empty(0)
         joined = [np.concatenate([none, *column]) for column in zip(*parts, strict=True)] or [none] * 4
-        self.features, self.thresholds = joined[0].astype(whole), joined[1].astype(np.float64)
-        self.lefts, self.rights = joined[2].astype(whole), joined[3].astype(whole)
+        feature, threshold, left, right = joined
+        self._grow(Forest(feature.astype(whole), threshold, left.astype(whole), right.astype(whole), roots))
         kinds = 1 if events is None else int(events.left[events.feature < 0].max()) + 1
         if kinds != self.pairs.shape[1]:
             self.pairs = np.zeros((self.classes, kinds), np.int64)
+
+    def _grow(self, forest: Forest) -> None:
+        """Take trees, which are kept in the state, and make the tables that compiled code reads."""
+        self.features, self.thresholds, self.lefts, self.rights, self.roots = forest
+        self.tables = tables_of(forest)
 
     def refuse(self, share: Any, salt: int = 0, spare: float = 0.0) -> None:
         """Refuse from now on the given share of new runs, by [state, class, slice at making]."""
@@ -212,30 +239,23 @@ class Tracking:
         table = np.broadcast_to(np.asarray(share, np.float64), (self.states, self.classes, self.slices))
         if not ((table >= 0) & (table <= 1)).all():
             raise invalid("share", share, "numbers from 0 to 1 by [state, class, slice]")
-        distinct, at = np.unique(table, return_inverse=True)
-        limits = np.array([threshold(p) for p in distinct.tolist()], np.int64)
-        return np.ascontiguousarray(limits[at].reshape(table.shape))
+        shares = table.ravel().tolist()
+        limits = {p: threshold(p) for p in set(shares)}  # most are alike
+        return np.array([limits[p] for p in shares], np.int64).reshape(table.shape)
 
     def counted(self, reset: bool = True, omega: Any = None) -> Counted:
         """Return what was counted since the last call; ``omega`` is the cost of looking at a run, by state."""
-        count = int(self.paths[0, 3])
-        cost = np.ones(self.states) if omega is None else np.asarray(omega, np.float64)
+        cost = np.ones(self.states) if omega is None else np.array(omega, np.float64)
         shape = (self.states, self.classes, self.slices)
-        completed, own, tested = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        at = np.arange(1, count)
-        matches = self.counts[COMPLETED, 1:count].astype(np.float64)
-        looks = self.counts[TESTED, 1:count] * cost[self.paths[1:count, 1], None]
-        np.add.at(own, (self.paths[at, 1], self.paths[at, 2]), looks)
-        while len(at):
-            place = (self.paths[at, 1], self.paths[at, 2])
-            np.add.at(completed, place, matches)
-            np.add.at(tested, place, looks)
-            at = self.paths[at, 0]
-            further = at > 0
-            at, matches, looks = at[further], matches[further], looks[further]
+        found = Counted(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+        _spread(self.paths, self.counts, cost, *found)
         if reset:
-            self.counts[:] = 0
-        return Counted(completed, own, tested)
+            self.counts[:, : self.paths[0, 3]] = 0
+        return found
+
+    def examined(self) -> int:
+        """Return how many runs were looked at since ``counted`` was last called."""
+        return int(self.counts[TESTED, 1 : self.paths[0, 3]].sum())
 
     def paired(self) -> tuple[Ints, Ints]:
         """Return ``pairs`` by [class of the run, class of the row] and ``offered``, since the last call."""
@@ -287,6 +307,7 @@ class Tracking:
         """Go on from a snapshot."""
         for name in _KEPT:
             setattr(self, name, np.ascontiguousarray(state[name]))
+        self._grow(Forest(*(getattr(self, name) for name in _TREES)))
         mask = len(self.slots) - 1
         for path in range(1, int(self.paths[0, 3])):
             parent, own, kind = self.paths[path, :3].tolist()

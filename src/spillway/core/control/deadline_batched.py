@@ -125,7 +125,7 @@ class BatchedDeadline(BaseController):
         if state.cost_s is not None:
             by_growth = max(by_growth / _COLD_ERROR, config.growth * max(state.kept_rows, default=0.0))
         limit = min(max(state.correction * min(by_model, by_growth), 1.0), MOST_ROWS)
-        reason = self._reason(n, t, limit, slow_start=by_growth < by_model)
+        reason = self._reason(n, t, limit, slow_start=by_growth < by_model, works=bool(u))
         if not u:
             return Decision(
                 queue_limit_rows=limit, skip_cost=min(s / c, 1.0), target_delay_s=y_d, reason=reason
@@ -154,16 +154,17 @@ class BatchedDeadline(BaseController):
         elif not late:
             state.correction += _LEAK * (1.0 - state.correction)
 
-    def _reason(self, n: float, t: float, limit: float, *, slow_start: bool) -> str:
+    def _reason(self, n: float, t: float, limit: float, *, slow_start: bool, works: bool) -> str:
         state = self.state
         y_d, F = duration(state.target_delay_s), duration(state.fixed_s)
         arrived = f"; {n:,.0f} arrived"
         if state.cost_s is None:
             return f"no row has been timed yet, so a batch starts with at most {limit:,.0f} rows{arrived}"
         if state.fixed_s >= t:
+            least = "some work is done" if works else f"{limit:,.0f} rows a batch are kept"
             return (
                 f"a batch takes {F} even without rows, more than the {duration(t)} that a target of {y_d} leaves "
-                f"it: the target cannot be met, {limit:,.0f} rows a batch are kept all the same{arrived}"
+                f"it: the target cannot be met, {least} all the same{arrived}"
             )
         slow = ", no more than the recent batches allow" if slow_start else ""
         cut = (

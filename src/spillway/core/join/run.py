@@ -11,11 +11,12 @@ from spillway.core.join.operator import SCHEMA
 from spillway.core.join.predicates import Predicate
 from spillway.core.join.shedding import Shedding, SheddingName
 from spillway.core.join.values import MICROSECONDS, Ints, times_of
+from spillway.core.plain import table_of
 
 
 def run(
-    left: pa.Table,
-    right: pa.Table,
+    left: pa.Table | None,
+    right: pa.Table | None,
     *,
     on: Predicate,
     within_s: float | tuple[float, float],
@@ -30,7 +31,7 @@ def run(
 
     A left and a right row are a pair if they match and neither is older than its window when the other comes:
     ``-within_s[1] <= right time - left time <= within_s[0]``. Rows are taken in the order of time, whatever their
-    order in the tables. Rows without a time or a value are in no pair.
+    order in the tables. Rows without a time or a value are in no pair. None is a table without rows.
 
     ``budget`` is how many units of work the join may spend: comparisons for a scan, for an index those of
     :mod:`spillway.core.join.work`. It is for the whole input, or for every ``period_s`` of the rows' time. What is
@@ -46,26 +47,29 @@ def run(
     join = config.build()
     if budget is not None:
         require_number("budget", budget, 0.0)
+    left, right = (t if t is None else table_of(side, t) for side, t in (("left", left), ("right", right)))
     if period_s is None:
         return join.process(left, right, budget)
     require_number("period_s", period_s, 1e-6)
     length = max(1, round(period_s * MICROSECONDS))
-    sides = [_periods(table, name, length) for table, name in zip((left, right), config.times, strict=True)]
-    periods = np.union1d(sides[0][0], sides[1][0])
+    timed = [_periods(table, name, length) for table, name in zip((left, right), config.times, strict=True)]
+    periods = np.union1d(timed[0][0], timed[1][0])
     found = []
     for period in periods:
         parts = []
-        for (numbers, rows), table in zip(sides, (left, right), strict=True):
+        for (numbers, rows), table in zip(timed, (left, right), strict=True):
             low, high = np.searchsorted(numbers, [period, period + 1])
-            parts.append(table.take(pa.array(rows[low:high])))
+            parts.append(None if table is None else table.take(pa.array(rows[low:high])))
         found.append(join.process(parts[0], parts[1], budget))
     pairs = pa.concat_tables(found) if found else SCHEMA.empty_table()
-    left_rows, right_rows = (side[1][pairs[i].to_numpy()] for i, side in enumerate(sides))
+    left_rows, right_rows = (side[1][pairs[i].to_numpy()] for i, side in enumerate(timed))
     return pa.table([pa.array(left_rows), pa.array(right_rows), pairs[2]], schema=SCHEMA)
 
 
-def _periods(table: pa.Table, time: str, length: int) -> tuple[Ints, Ints]:
+def _periods(table: pa.Table | None, time: str, length: int) -> tuple[Ints, Ints]:
     """Return the period of each row that has a time, ascending, and the rows in that order."""
+    if table is None:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     times, timed = times_of(table, time)
     rows = np.flatnonzero(timed)
     rows = rows[np.argsort(times[rows], kind="stable")]

@@ -28,7 +28,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spillway.core.kernel import kernel
-from spillway.errors import SpillwayError, unknown
+from spillway.core.plain import array_of, plain_type, require_column
+from spillway.errors import SpillwayError
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -64,13 +65,12 @@ class Rows:
 
 def shape_of(table: pa.Table, column: str, side: str) -> Shape:
     """Return what a column holds, or raise if the join cannot read it."""
-    if column not in table.column_names:
-        raise unknown(f"on, {side} column", column, table.column_names)
-    kind = _plain(table.schema.field(column).type)
+    require_column(table, f"on, {side} column", column)
+    kind = plain_type(table.schema.field(column).type)
     if pa.types.is_map(kind) and _is_number(kind.item_type):
         return Shape(False, _item(kind.key_type, column, side), True)
     if _is_list(kind):
-        inner = _plain(kind.value_type)
+        inner = kind.value_type
         if pa.types.is_struct(inner) and inner.num_fields == 2 and _is_number(inner.field(1).type):
             return Shape(False, _item(inner.field(0).type, column, side), True)
         return Shape(False, _item(inner, column, side), False)
@@ -90,7 +90,7 @@ def rows_of(
 ) -> Rows:
     """Read the rows of one side. ``encode`` gives codes to strings; the table begins at row ``first_number``."""
     times, timed = times_of(table, time)
-    values = table[column].combine_chunks()
+    values = array_of(table, "on, column", column)
     usable = np.nonzero(timed & _valid(values))[0]
     order = usable[np.argsort(times[usable], kind="stable")]
     if len(order) < len(values) or (order[1:] < order[:-1]).any():
@@ -102,14 +102,20 @@ def rows_of(
     return Rows(order + first_number, times[order], types[order], starts, items, weights)
 
 
+def rows_in_time(table: pa.Table, name: str) -> Ints:
+    """Return the numbers of the rows that have a time, in its order."""
+    times, timed = times_of(table, name)
+    rows = np.flatnonzero(timed)
+    return rows[np.argsort(times[rows], kind="stable")]
+
+
 def times_of(table: pa.Table, name: str) -> tuple[Ints, npt.NDArray[np.bool_]]:
     """Return times in whole microseconds and which rows have one. Numbers are seconds.
 
     Nanoseconds are rounded down, as Spark does; fractions of a second are rounded to the nearest.
     """
-    if name not in table.column_names:
-        raise unknown("time", name, table.column_names)
-    column, kind = table[name].combine_chunks(), table.schema.field(name).type
+    column = array_of(table, "time", name)
+    kind = column.type
     valid = _valid(column)
     if pa.types.is_timestamp(kind):
         raw = _filled(column.cast(pa.int64()), 0)
@@ -117,8 +123,7 @@ def times_of(table: pa.Table, name: str) -> tuple[Ints, npt.NDArray[np.bool_]]:
             return raw // 1000, valid
         return _scaled(raw, {"s": MICROSECONDS, "ms": 1000, "us": 1}[kind.unit], name), valid
     if pa.types.is_integer(kind):
-        raw = _filled(column.cast(pa.int64()), 0)
-        return _scaled(raw, MICROSECONDS, name), valid
+        return _scaled(_filled(column, 0), MICROSECONDS, name), valid
     if not pa.types.is_floating(kind):
         raise SpillwayError(
             f"time = {name!r} has type {kind}: expected a timestamp or a number of seconds.",
@@ -141,9 +146,12 @@ def _filled(array: pa.Array, value: float) -> Any:
 
 
 def _scaled(raw: Any, factor: int, name: str) -> Ints:
-    if np.abs(raw).max(initial=0) > 2**62 // factor:
-        raise SpillwayError(f"time = {name!r} holds a value too large for whole microseconds.")
-    return np.asarray(raw * factor, dtype=np.int64)
+    most = 2**62 // factor
+    if raw.max(initial=0) > most or raw.min(initial=0) < -most:
+        raise SpillwayError(
+            f"time = {name!r} holds a value too large for whole microseconds.", hint="numbers are seconds"
+        )
+    return np.asarray(raw, dtype=np.int64) * factor
 
 
 def _flat(
@@ -178,7 +186,7 @@ def _items(inner: pa.Array, shape: Shape, encode: Callable[[pa.Array], Ints]) ->
     if shape.item == "string":
         return encode(inner)
     try:
-        items = np.array(_decoded(inner).cast(pa.int64()).to_numpy(zero_copy_only=False), dtype=np.int64)
+        items = np.array(inner.cast(pa.int64()).to_numpy(zero_copy_only=False), dtype=np.int64)
     except pa.ArrowInvalid as error:
         raise SpillwayError(f"an item does not fit into 64 bits with a sign: {error}.") from error
     if (items == EMPTY).any():
@@ -261,16 +269,7 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _decoded(array: pa.Array) -> pa.Array:
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-
-
 def _item(kind: pa.DataType, column: str, side: str) -> ItemType:
-    kind = _plain(kind)
     if pa.types.is_integer(kind):
         return "integer"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):

@@ -42,6 +42,23 @@ def test_features_and_classes() -> None:
     assert weighted.counted(omega=[1, 3, 1]).own[1].sum() == 3 * own[1].sum()
 
 
+def test_of_many_runs_some_are_counted_for_all() -> None:
+    """Each B is shown to all A before it; of 1,200 of them it is one in sixteen that is counted."""
+    kinds = "".join("A" if n % 7 else "B" for n in range(1_400))
+    table = typed(kinds, V=[n % 10 for n in range(1_400)])
+    query = "PATTERN SEQ(A a, B b, C c) WHERE a.V + b.V < 0 AND c.V > 0 WITHIN 1500 s"
+    finder = patterns(query, table, tracked=True, classes=2, slices=4)
+    finder.classify([Tree.of([(0, 4.5), 0, 1]), None, None])
+    finder.process(table)
+    own = finder.counted().own[0]
+    a, b = (np.array([n for n, kind in enumerate(kinds) if kind == wanted]) for wanted in "AB")
+    first, now = np.nonzero(a[:, None] < b)
+    shown = np.zeros((2, 4))
+    np.add.at(shown, ((a[first] % 10 > 4.5).astype(int), (b[now] - a[first]) * 4 // 1_500), 1)
+    assert own.sum() == pytest.approx(shown.sum(), rel=0.01)
+    assert own[:, :3] == pytest.approx(shown[:, :3], rel=0.05)
+
+
 def test_a_class_without_matches_can_be_dropped_and_refused() -> None:
     whole = tracked().build().process(TABLE)
     share = np.zeros((3, 2, 4))
@@ -150,6 +167,23 @@ def test_a_match_that_waits_counts_for_the_row_that_completed_it_once_it_is_sure
     record, _ = finder.recorded()
     assert record["row"][record["complete"] > 0].tolist() == [1, 3, 9, 10]
     assert set(record["state"].tolist()) == {0, 1}
+
+
+def test_a_full_state_sheds_what_is_too_much_and_no_more() -> None:
+    table = typed("A" * 1_050)
+    finder = patterns("PATTERN SEQ(A a, B b) WITHIN 9999 s", table, tracked=True, most_runs=1_000)
+    finder.process(table)
+    assert 40 <= finder.work.crowded_out <= 120, "down to 950 once or twice, by chance a few less"
+
+
+def test_expired_runs_are_counted_until_they_are_swept() -> None:
+    table = typed("A" * 200)
+    finder = patterns("PATTERN SEQ(A a, B b) WITHIN 50 s", table, tracked=True)
+    for low in range(0, 200, 20):
+        finder.process(table.slice(low, 20))
+        assert finder.size.runs >= finder.alive().sum()
+        finder.sweep()
+        assert finder.size.runs == finder.alive().sum() <= 50
 
 
 def test_there_are_never_many_more_runs_than_allowed() -> None:

@@ -69,6 +69,23 @@ def test_large_leaves_are_cut_where_later_steps_compare() -> None:
     assert classifier(features, useful.astype(np.int64), compared=[2], largest=0.001, most=8).classes == 8
 
 
+def test_large_leaves_are_cut_by_what_runs_bring_where_clusters_tell_costs_only() -> None:
+    """Gains depend on the second feature; the third is the name of a key, and half of the keys bring most."""
+    rows = np.arange(4_000)
+    length, value, key = rows % 3, rows // 3 % 10, rows // 500
+    features = np.stack([length, value, key], axis=1).astype(float)
+    gain = (value > 6) * (rows % 7 % 3) * (1.0 + 9.0 * (key < 4))
+    by_length = classifier(features, length.astype(np.int64))
+    assert set(by_length.feature[by_length.feature >= 0]) == {0}
+    tree = classifier(features, length.astype(np.int64), gain=gain, names=[2])
+    assert set(tree.feature[tree.feature >= 0]) == {0, 1}
+    kinds = tree.classify(features)
+    poor = [kind for kind in range(tree.classes) if not gain[kinds == kind].any()]
+    assert np.isin(kinds, poor).mean() == pytest.approx(0.7, abs=0.01)
+    noise = np.random.default_rng(1).poisson(0.05, len(rows)).astype(float)
+    assert classifier(features, length.astype(np.int64), gain=noise).classes == by_length.classes
+
+
 def test_classes_have_the_percentiles_of_their_runs() -> None:
     features, useful = pairs()
     n = len(features)

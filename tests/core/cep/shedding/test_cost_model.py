@@ -48,12 +48,22 @@ def test_adaptation_weighs_the_new_with_w() -> None:
     alive = np.full((2, 1, 2), 10.0)
     m.expose(alive, 0.5)
     m.expose(alive, 0.5)
-    zeros = np.zeros_like(alive)
-    m.adapt(Counts(alive, completed=zeros, own=alive * 3, tested=alive * 4))
-    assert m.gain.ravel().tolist() == [2.0] * 4
+    m.adapt(Counts(alive, completed=alive * 20, own=alive * 3, tested=alive * 4))
+    assert m.gain.ravel().tolist() == [12.0] * 4
     assert m.own.ravel().tolist() == [2.0] * 4
     assert m.cost.ravel().tolist() == [3.0] * 4
     assert not m.exposure.any()
+
+
+def test_few_matches_tell_little_of_gains() -> None:
+    """Without any, nothing looks worthless; with 30 they have a tenth of the weight."""
+    for matches, gain in ((0.0, 4.0), (30.0, 4.0 * 0.95 + 0.05 * 1.5), (300.0, 4.0 * 0.5 + 0.5 * 15.0)):
+        m = model(gain=[4, 4], own=[1, 1], cost=[2, 2])
+        alive = np.full((2, 1, 2), 10.0)
+        m.expose(alive, 1.0)
+        m.adapt(Counts(alive, completed=np.full((2, 1, 2), matches / 2), own=alive * 3, tested=alive * 4))
+        assert m.gain.ravel() == pytest.approx(gain)
+        assert m.own.ravel() == pytest.approx(2.0)
 
 
 def test_what_was_hardly_there_keeps_its_values_and_what_is_new_counts_in_full() -> None:

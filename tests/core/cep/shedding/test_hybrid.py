@@ -85,6 +85,21 @@ def test_a_tighter_bound_sheds_more_and_what_is_worth_least() -> None:
     assert shares == sorted(shares)
 
 
+def test_what_brings_nothing_goes_before_the_bound_is_passed() -> None:
+    """Five quiet checks leave room in the mean over six; then there is six times the load, and it would not last."""
+    shedder = HybridConfig(watch=replace(watch(1.0), smooth=6 * EVENTS), spare=0.0).build(*models())
+    for _ in range(5):
+        assert shedder.step(seen(0.2)).shed is None
+    orders = shedder.step(seen(1.2, alive=300.0))
+    assert shedder.watch.latency.value < 1.0
+    assert shedder.price == 0.0
+    assert orders.shed is not None
+    assert orders.shed[:, 0].max() > 0.0
+    assert (orders.shed[:, 1:] == 0.0).all()
+    assert orders.refuse is not None
+    assert (orders.refuse[:, 1:] == 0.0).all()
+
+
 def test_poor_events_are_discarded_before_good_runs_are_shed() -> None:
     orders = hybrid(0.5).step(seen(1.0))
     assert orders.events is not None

@@ -63,6 +63,23 @@ def test_a_change_of_what_comes_is_noticed_at_once() -> None:
     for _ in range(3):
         count(known, [1])
     assert known.rate[1] > 2 * known.rate[0], "most of what comes is of class 1 now"
+    for _ in range(10):
+        count(known, [1])
+    assert known.rate[1] > 10 * known.rate[0], "and what came before is forgotten soon"
+    assert np.isclose(known.rate[1], 500.0, rtol=0.05), "50 events in a tenth of a slice"
+
+
+def test_what_was_never_tried_is_hoped_to_be_good_and_what_was_tried_is_not_hoped_for_again() -> None:
+    tried = np.array([[100.0, 100.0], [100.0, 0.0]])
+    known = Pairs(np.array([[60.0, 0.0], [0.0, 0.0]]), tried, np.full((2, 4), 50.0), np.full(2, 100.0))
+    assert known.prices()[0][1] > 0.0, "nothing is known of the second run with the second event"
+    for _ in range(3):
+        count(known, [0, 1], (0, 0))
+    for _ in range(200):  # runs of the second class are shed, and hardly any is examined
+        found = np.array([[50.0, 0.0], [0.0, 0.0]])
+        kinds = np.array([0, 1] * 50)
+        known.count(found, np.full((2, 4), 5.0), np.array([100.0, 0.0]), kinds, kinds >= 0, 0.1)
+    assert known.prices()[0][1] == 0.0
 
 
 def test_a_snapshot_goes_on_the_same() -> None:

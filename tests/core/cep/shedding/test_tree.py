@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spillway.core.cep.shedding.possible import Possible
 from spillway.core.cep.shedding.tree import Tree
 from spillway.errors import SpillwayError
 
@@ -44,6 +45,26 @@ def test_possible_is_what_some_values_lead_to(tree: Tree, known: tuple[bool, ...
     reached = set(tree.classify(alike).tolist())
     possible = np.flatnonzero(tree.possible(first[None], np.array(known))[0]).tolist()
     assert reached <= set(possible), "never fewer; more where tests contradict each other"
+
+
+odd = st.sampled_from([-np.inf, -1.0, 0.0, 1.0, 2.0, np.nextafter(2.0, 3.0), 4.0, np.inf, np.nan])
+
+
+@given(
+    trees(),
+    st.lists(st.tuples(odd, odd, odd), min_size=1, max_size=8),
+    st.tuples(*[st.booleans()] * 3),
+    st.sampled_from([1, 6, 4096]),
+    st.lists(st.floats(0.0, 1.0), min_size=6, max_size=6),
+)
+def test_what_is_possible_can_be_looked_up(
+    tree: Tree, rows: list[tuple[float, ...]], known: tuple[bool, ...], most_cells: int, shares: list[float]
+) -> None:
+    x, by_class = np.array(rows), np.array(shares)[: tree.classes]
+    table = Possible(tree, known, most_cells)
+    columns = [x[:, n] if sure else None for n, sure in enumerate(known)]
+    expected = [by_class[possible].min() for possible in tree.possible(x, np.array(known))]
+    assert table.least(by_class, columns, len(x)).tolist() == expected
 
 
 def test_missing_values_go_right() -> None:

@@ -38,6 +38,17 @@ def test_the_expected_latency_knows_what_was_shed() -> None:
     assert again.expected(25.0) == latency.expected(25.0)
 
 
+def test_a_percentile_is_expected_as_if_all_had_been_measured_at_the_load_now() -> None:
+    latency = Latency(200, percentile=99.0, each=True)
+    loads = np.linspace(10.0, 100.0, 200)
+    latency.observe(2.0 * loads, loads)
+    assert latency.value == pytest.approx(198.0, abs=1.0)
+    assert latency.expected(50.0) == pytest.approx(100.0), "not 99 / 55 times as much"
+    assert latency.expected_at(np.array([0.0, 30.0, 100.0])) == pytest.approx([0.0, 60.0, 200.0])
+    latency.observe(np.full(200, 8.0), load=4.0, fixed=0.25)
+    assert (latency.expected(2.0), latency.fixed_part) == (2.0 + 3.0, 2.0)
+
+
 def test_an_unknown_load_leaves_the_latency_as_it_is() -> None:
     latency = Latency(4)
     latency.observe(np.full(4, 8.0), load=0.0)
@@ -144,3 +155,49 @@ def test_only_events_that_complete_and_were_kept_may_count() -> None:
     watch = WatchConfig(trigger=TriggerConfig(bound_s=1.0), over="completing").build(model)
     watch.violation(seen(1.0, [3.0, 0.0, 5.0, 0.0]))
     assert watch.latency.value == 4.0
+
+
+def steady(alive: float, events: int, share_of_slice: float) -> Seen:
+    """Events that each examine all runs that are there."""
+    table = np.full((1, 1, 1), alive)
+    return Seen(
+        times=np.full(events, alive),
+        work=np.full(events, alive),
+        kept=np.ones(events, bool),
+        matches=np.zeros(events, np.int64),
+        classes=np.zeros(events, np.int64),
+        counts=Counts(table, np.zeros_like(table), table * events, table * events),
+        examined=alive * events,
+        share_of_slice=share_of_slice,
+    )
+
+
+def test_a_percentile_does_not_depend_on_how_fast_events_come() -> None:
+    model = CostModel(*np.ones((3, 1, 1, 1)), last=np.ones(1, bool))
+    trigger = TriggerConfig(bound_s=100.0, margin=0.0, margin_step=0.0)
+    watch = WatchConfig(trigger=trigger, smooth=20, percentile=99.0).build(model)
+    for share_of_slice in (0.5, 0.1, 0.01, 0.3, 2.0):
+        watch.learn(steady(80.0, 10, share_of_slice))
+        assert watch.violation(steady(80.0, 10, share_of_slice)) == 0.0
+        assert watch.expected(np.full((1, 1, 1), 40.0)) == pytest.approx(40.0, rel=0.1)
+    again = WatchConfig(trigger=trigger, smooth=20, percentile=99.0).build(model)
+    again.restore(watch.snapshot())
+    assert again.expected(np.full((1, 1, 1), 40.0)) == watch.expected(np.full((1, 1, 1), 40.0))
+
+
+def test_a_percentile_is_held_at_the_end_of_the_growth() -> None:
+    model = CostModel(*np.ones((3, 1, 1, 1)), last=np.ones(1, bool))
+    trigger = TriggerConfig(bound_s=100.0, margin=0.0, margin_step=0.0)
+    watch = WatchConfig(trigger=trigger, smooth=20, percentile=99.0).build(model)
+    found = []
+    for before, alive in ((60.0, 60.0), (60.0, 75.0), (75.0, 90.0)):
+        view = replace(steady(alive, 10, 0.01), times=np.linspace(before, alive, 10))
+        watch.learn(view)
+        found.append(watch.violation(view))
+    assert found[:2] == [0.0, 0.0]
+    assert found[2] == pytest.approx((105 - 100) / 90, rel=0.4), "15 more runs will have come by then"
+    again = WatchConfig(trigger=trigger, smooth=20, percentile=99.0).build(model)
+    again.restore(watch.snapshot())
+    still = steady(95.0, 10, 0.01)
+    found = [each.violation(still) for each in (watch, again)]
+    assert found[0] == found[1] > 0.0, "as many may come again"

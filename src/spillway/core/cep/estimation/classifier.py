@@ -13,11 +13,15 @@ predicate over attributes, and two leaves of one cluster may part later, when th
 **Balance.** A leaf that holds more than a share ``largest`` of all runs is cut at the median of a feature, the
 first of ``compared`` that varies in it: features that later steps compare with the events to come, such as a.V +
 b.V where the query says a.V + b.V = c.V. Runs that differ there are completed by different events, even if they
-bring the same for now. Without such features large leaves stay as they are.
+bring the same for now. Without such features a large leaf is cut by what its runs bring, with a regression tree: a
+cluster is made of gain and cost together, and where costs differ much it tells nothing of gains. Gains are counts of
+matches, so it goes by their square roots, or a few runs with very many would decide. Features that are
+``names`` are left out there: which keys had matches says nothing of those to come.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,11 +33,16 @@ from spillway.core.cep.shedding.tree import Tree
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+_FEWEST = 20  # rows of a leaf
+_TELLS = 2e-3  # of the variance: what a cut explains at least
+
 
 def classifier(
     features: Floats,
     labels: Ints,
     *,
+    gain: Floats | None = None,
+    names: Sequence[int] = (),
     compared: Sequence[int] = (),
     largest: float = 1 / 32,
     most: int = 64,
@@ -43,15 +52,19 @@ def classifier(
     if not len(features):
         return Tree.single()
     x = without_gaps(features)
-    growing = _Growing(x, compared, largest * len(x), most)
+    growing = _Growing(x, gain, names, compared, largest * len(x), seed)
     fitted = _fit(x, labels, max(2, most // 2), seed)
     growing.put(fitted, 0, np.arange(len(x)), most - (int(fitted.n_leaves) if fitted else 1))
     return Tree.of(growing.preorder)
 
 
 def without_gaps(features: Floats) -> Floats:
-    """Return features with large numbers for what is missing, so that it goes right, as in the engine."""
-    filled: Floats = np.where(np.isnan(features), np.float64(np.finfo(np.float32).max), features)
+    """Return features with large numbers for what is missing, so that it goes right, as in the engine.
+
+    Trees are learned in 32 bits: what does not fit into them, infinities too, becomes the largest that does.
+    """
+    largest = float(np.finfo(np.float32).max)
+    filled: Floats = np.clip(np.where(np.isnan(features), largest, features), -largest, largest)
     return filled
 
 
@@ -70,37 +83,85 @@ def _fit(x: Floats, labels: Ints, leaves: int, seed: int) -> Any:
     return balanced.fit(x, labels).tree_
 
 
+def _fit_gain(x: Floats, gain: Floats, leaves: int, seed: int) -> Any:
+    """Return a tree that tells rows apart by what they bring, or None if there is none.
+
+    Rows are in the order of time, and a tree of the earlier half has to tell something of the later one.
+    """
+    from sklearn.tree import DecisionTreeRegressor  # noqa: PLC0415
+
+    half = len(x) // 2
+    if leaves < 2 or half < _FEWEST or not x.shape[1]:
+        return None
+
+    def fitted(rows: slice) -> Any:
+        regressor = DecisionTreeRegressor(
+            max_leaf_nodes=leaves,
+            min_samples_leaf=max(_FEWEST, len(x) // 50),
+            min_impurity_decrease=float(gain[rows].var()) * _TELLS,
+            random_state=seed % 2**32,
+        )
+        return regressor.fit(x[rows], gain[rows])
+
+    expected, later = fitted(slice(half)).predict(x[half:]), gain[half:]
+    together = float(((expected - expected.mean()) * (later - later.mean())).mean())
+    if together <= 0.0 or together**2 <= _TELLS * float(expected.var() * later.var()):
+        return None
+    found = fitted(slice(None)).tree_
+    return found if found.n_leaves > 1 else None
+
+
 class _Growing:
     """Writes a fitted tree in preorder and cuts its large leaves."""
 
-    def __init__(self, x: Floats, compared: Sequence[int], largest: float, most: int) -> None:
-        self.x, self.compared, self.largest, self.most = x, compared, largest, most
+    def __init__(
+        self,
+        x: Floats,
+        gain: Floats | None,
+        names: Sequence[int],
+        compared: Sequence[int],
+        largest: float,
+        seed: int,
+    ) -> None:
+        self.x, self.gain, self.compared, self.largest, self.seed = x, gain, compared, largest, seed
+        self.nameless = x.copy()
+        self.nameless[:, list(names)] = 0.0
         self.preorder: list[int | tuple[int, float]] = []
         self.classes = 0
 
-    def put(self, fitted: Any, node: int, rows: Ints, spare: int) -> int:
-        """Write a node; return how many leaves may still be added."""
+    def put(self, fitted: Any, node: int, rows: Ints, spare: int, cut: bool = True) -> int:
+        """Write a node, whose leaves may be cut; return how many leaves may still be added."""
         if fitted is None or fitted.children_left[node] < 0:
-            return self.leaf(rows, spare)
+            return self.leaf(rows, spare, cut)
         test = (int(fitted.feature[node]), float(fitted.threshold[node]))
         self.preorder.append(test)
         low = self.x[rows, test[0]] <= test[1]
-        spare = self.put(fitted, fitted.children_left[node], rows[low], spare)
-        return self.put(fitted, fitted.children_right[node], rows[~low], spare)
+        spare = self.put(fitted, fitted.children_left[node], rows[low], spare, cut)
+        return self.put(fitted, fitted.children_right[node], rows[~low], spare, cut)
 
-    def leaf(self, rows: Ints, spare: int) -> int:
-        """Write a leaf, or cut it."""
-        cut = self._cut(rows) if spare > 0 and len(rows) > self.largest else None
-        if cut is None:
-            self.preorder.append(self.classes)
-            self.classes += 1
-            return spare
-        self.preorder.append(cut)
-        low = self.x[rows, cut[0]] <= cut[1]
-        spare = self.leaf(rows[low], spare - 1)
-        return self.leaf(rows[~low], spare)
+    def leaf(self, rows: Ints, spare: int, cut: bool = True) -> int:
+        """Write a leaf, or cut it: in the middle of what is compared, or by what its rows bring."""
+        if cut and spare > 0 and len(rows) > self.largest:
+            middle = self._middle(rows)
+            if middle is not None:
+                self.preorder.append(middle)
+                low = self.x[rows, middle[0]] <= middle[1]
+                spare = self.leaf(rows[low], spare - 1)
+                return self.leaf(rows[~low], spare)
+            fitted = self._by_gain(rows, spare)
+            if fitted is not None:
+                return self.put(fitted, 0, rows, spare - int(fitted.n_leaves) + 1, cut=False)
+        self.preorder.append(self.classes)
+        self.classes += 1
+        return spare
 
-    def _cut(self, rows: Ints) -> tuple[int, float] | None:
+    def _by_gain(self, rows: Ints, spare: int) -> Any:
+        if self.gain is None or self.compared:
+            return None
+        leaves = 1 + min(spare, math.ceil(spare * len(rows) / len(self.x)))
+        return _fit_gain(self.nameless[rows], np.sqrt(self.gain[rows]), leaves, self.seed)
+
+    def _middle(self, rows: Ints) -> tuple[int, float] | None:
         for feature in self.compared:
             values, counts = np.unique(self.x[rows, feature], return_counts=True)
             if len(values) > 1:

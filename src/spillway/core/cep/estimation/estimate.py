@@ -76,6 +76,7 @@ class Recorded(NamedTuple):
     cost: Floats
     config: EstimationConfig
     compared: Sequence[int] = ()
+    names: Sequence[int] = ()
 
 
 def estimate_recorded(recorded: Recorded) -> Classes:
@@ -84,9 +85,17 @@ def estimate_recorded(recorded: Recorded) -> Classes:
 
 
 def estimate(
-    features: Floats, gain: Floats, cost: Floats, config: EstimationConfig, compared: Sequence[int] = ()
+    features: Floats,
+    gain: Floats,
+    cost: Floats,
+    config: EstimationConfig,
+    compared: Sequence[int] = (),
+    names: Sequence[int] = (),
 ) -> Classes:
-    """Return the classes of runs, or events, of which these are the features, gain and cost, one row each."""
+    """Return the classes of runs, or events, of which these are the features, gain and cost, one row each.
+
+    Of the features some are ``compared`` with rows to come, and some are ``names`` of what a row belongs to.
+    """
     slices = gain.shape[1]
     if not len(features):
         return Classes(Tree.single(), np.zeros((1, slices)), np.zeros((1, slices)))
@@ -97,6 +106,8 @@ def estimate(
     tree = classifier(
         features[at],
         labels,
+        gain=gain[at].sum(axis=1),
+        names=names,
         compared=compared,
         largest=config.largest,
         most=config.most_classes,

@@ -1,6 +1,6 @@
 """From a historic stretch to all that shedding needs to know: classes of runs and of events, gains and costs.
 
-The stretch is processed once without shedding and recorded. It should be longer than two windows: runs are learned
+The stretch is processed once without shedding and recorded. It should be of three windows or more: runs are learned
 from only if their window ended within it. What is learned can be given to a strategy, on this or another machine.
 """
 
@@ -17,6 +17,7 @@ from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.estimation.estimate import Classes, EstimationConfig, Recorded, estimate_recorded
 from spillway.core.cep.estimation.history import History, history_of
 from spillway.core.cep.estimation.pairing import Shape, paired
+from spillway.core.cep.language.building import walk
 from spillway.core.cep.operator import Patterns
 from spillway.core.cep.plan import Plan
 from spillway.core.cep.shedding.cost_model import Resource, conditions_of, resource_costs
@@ -24,12 +25,20 @@ from spillway.core.cep.shedding.enforcer import type_numbers
 from spillway.core.cep.shedding.input_filter import InputFilter
 from spillway.core.cep.shedding.learned import Learned
 from spillway.core.cep.shedding.tree import Tree
+from spillway.core.cep.syntax import Attribute, Operation, Query
 from spillway.core.cep.terms import Ref, refs
 from spillway.errors import SpillwayError
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+LEAST_WINDOWS = 1.5
+"""A shorter stretch is not learned from: hardly any run of it had its whole window."""
 Each = Callable[[Callable[[Recorded], Classes], Iterable[Recorded]], Iterable[Classes]]
+
+
+def windows_in(config: PatternConfig, times: Ints) -> float:
+    """Return how many windows long a stretch is, from its times in order."""
+    return float(times[-1] - times[0]) / config.tree.within_us if len(times) else 0.0
 
 
 def learn(
@@ -70,7 +79,20 @@ def _of_state(plan: Plan, history: History, state: int, settings: EstimationConf
     refs = plan.features(state)
     features, gain, cost = history.of(state)
     compared = [n for n, ref in enumerate(refs) if ref.which == "computed"]
-    return Recorded(features[:, : len(refs)], gain, cost, settings, compared)
+    keys = _keys(plan.query)
+    names = [n for n, ref in enumerate(refs) if ref.name in keys]
+    return Recorded(features[:, : len(refs)], gain, cost, settings, compared, names)
+
+
+def _keys(query: Query) -> set[str]:
+    """Return the attributes that are held against the same attribute of another row: names of what it belongs to."""
+    found = set()
+    for condition in query.conditions:
+        for part in walk(condition):
+            if isinstance(part, Operation) and part.operator in ("=", "!="):
+                names = [each.name for each in part.operands if isinstance(each, Attribute)]
+                found |= set(names[:1]) if len(names) == 2 and names[0] == names[1] else set()
+    return found
 
 
 def _work_per_slice(patterns: Patterns, record: dict[str, Ints], omega: Floats) -> Floats:
@@ -111,8 +133,9 @@ def _together(
     mean = replace(settings, percentile=None)
     late = np.arange(int(at.sum())) >= int(at.sum()) // 2  # by then the window is full
     compared = [n for n, name in enumerate(sieve.completing) if name in _compared(plan)]
+    names = [n for n, name in enumerate(sieve.completing) if name in _keys(plan.query)]
     events = estimate_recorded(
-        Recorded(x[late], matches[at][late, None], work[at][late, None], mean, compared)
+        Recorded(x[late], matches[at][late, None], work[at][late, None], mean, compared, names)
     )
     tree = _beyond(plan, history, events.tree, x, sieve.completing, settings.most_clusters)
     of_rows = np.full(len(kinds), -1, np.int64)
@@ -122,7 +145,7 @@ def _together(
     half = len(kinds) // 2
     last_runs = plan.last if plan.elements[-1].repeated else plan.last - 1
     completes = np.arange(states) >= max(0, last_runs)
-    single = plan.last > 0 and not plan.elements[-1].repeated
+    single = plan.last > 0 and not any(element.repeated for element in plan.elements[-2:])
     shape = Shape(tree.classes if single else 0, slices, patterns.query.within_us)
     return Learned(
         trees=trees,

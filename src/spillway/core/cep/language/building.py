@@ -254,7 +254,7 @@ class Builder(Transformer[Token, Any]):
             return float(token)
         if int(token) > _LARGEST:
             wrong = f"{token} is too large for a whole number of 64 bits."
-            raise QueryError(wrong, self.text, at(token), hint=f"write {token}.0")
+            raise QueryError(wrong, self.text, at(token), hint=f"as a fraction it is {token}.0")
         return int(token)
 
     def _window(self, token: Token) -> int:

@@ -91,6 +91,12 @@ def _window(found: str, before: str, after: str, terminals: set[str]) -> _Guesse
 def _element(found: str, before: str, after: str, terminals: set[str]) -> _Guesses:
     """Yield what is about names, texts and elements."""
     repeats = "LBRACE" in terminals and "NAME" in terminals
+    yield (
+        {"COMMA", "RPAR"} <= terminals
+        and re.match(r"\w+\s+\w+", after) is not None
+        and "AND" not in terminals,
+        ("elements are separated by commas: SEQ(A a, B b)"),
+    )
     yield found == "{" and before.endswith("+"), "lengths stand in the place of the plus: B{2,5} b[]"
     yield found == "*" and repeats, "a repeated element has at least one row: B+ b[]"
     yield (
@@ -122,11 +128,15 @@ def _condition(found: str, before: str, after: str, terminals: set[str]) -> _Gue
     yield joined and found.upper() in _WORDS, _WORDS.get(found.upper(), "")
     yield (
         found == "." and "AND" in terminals and last is not None,
-        "a name with a dot stands in backticks: a.`x.y`",
+        "a name with a dot stands in backticks: a.`x.y`; a field of a struct has to be a column first",
     )
     if joined and word and last is not None:
         name = last.group()
         unit = name[0].isdigit() and re.match(r"\w+\s*[.\[(]", after) is None
+        yield (
+            unit and re.match(r"_\d|[xXbBoO][\dA-Fa-f]+\b", after) is not None,
+            "write a number in plain digits",
+        )
         yield unit, "a number has no unit; seconds(a.ts, b.ts) is the time between two rows"
         yield name.lower() in FUNCTIONS and "DOT" in terminals, f"write {name}(...)"
         yield "DOT" in terminals, f"write {name}.{found}"

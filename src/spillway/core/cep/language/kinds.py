@@ -139,6 +139,8 @@ class _Checker:
             if kind.startswith("decimal"):
                 wrong = f"{part.name} has the type {kind}, which does not fit into a fraction of 64 bits."
                 hint = f"cast it to bigint or string, or to decimal({_EXACT_DIGITS}, s)"
+            elif kind == "null":
+                hint = "it has no values to tell its type by: give the table a schema"
             raise QueryError(wrong, self.text, part.place, hint=hint)
         return kind
 

@@ -73,6 +73,8 @@ def _misread(text: str, error: UnexpectedInput) -> QueryError:
     if ended:
         said = "nothing here" if not text.strip() else "the query ends here"
         window = "a pattern needs a window, such as WITHIN 10 s" if "WITHIN" in terminals else None
+        if re.search(r"\S--[^\n]*\bWITHIN\b", text, re.IGNORECASE):
+            window = "-- begins a comment, up to the end of the line: write - -"
         return QueryError(f"{said}, expected {expected}.", text, place, hint=window)
     found = word_at(text, place)
     return QueryError(

@@ -24,6 +24,7 @@ run. Both are blind to the values of events, which is what classes add.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -127,9 +128,18 @@ class InputBaseline(_Baseline):
         """Return the share of each type that is kept; one number for all stands for any type."""
         if self.config.strategy == "random_input":
             return np.array([self.keep])
-        s: Floats = np.array(self.config.selectivity)
-        kept: Floats = np.minimum(1.0, self.keep * s / s[s > 0.0].min())
-        return kept
+        return by_selectivity(self.keep, self.config.selectivity)
+
+
+def by_selectivity(keep: float, selectivity: Sequence[float]) -> Floats:
+    """Return the share of each type that is kept: ``keep`` of the least selective one, more in proportion, 1 at most.
+
+    >>> by_selectivity(0.25, (1.0, 2.0, 8.0, 0.0)).tolist()
+    [0.25, 0.5, 1.0, 0.0]
+    """
+    s: Floats = np.array(selectivity)
+    kept: Floats = np.minimum(1.0, keep * s / s[s > 0.0].min())
+    return kept
 
 
 class StateBaseline(_Baseline):

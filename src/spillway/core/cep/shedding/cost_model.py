@@ -23,7 +23,9 @@ E, in runs times slices. At the end of a stretch, with weight w,
 
     g_new = (1 - w) g_old + w (matches counted) / E                and likewise o and c
 
-Groups that were hardly there (E below ``least``) keep their values: nothing was seen of them.
+Groups that were hardly there (E below ``least``) keep their values: nothing was seen of them. Where a stretch has
+fewer than 300 matches it tells as much less of gains, and has as much less weight for them: one without
+any would make everything look worthless.
 
 **Resource cost.** Ω, the cost of examining a run in a state, weighs the examinations: the number of conditions that
 are tested there, or the length of the run, or 1. See :func:`resource_costs`.
@@ -61,6 +63,7 @@ from spillway.errors import invalid, unknown
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Resource = Literal["conditions", "length", "none"]
+_FEW = 300.0  # matches, some for each group
 
 
 class Counts(NamedTuple):
@@ -114,12 +117,13 @@ class CostModel:
         """Take in what was counted since the last call. What is seen for the first time counts in full."""
         E = self.exposure
         told = self.least <= E
-        w = np.where(self.seen, self.weight, 1.0)[told]
-        for table, counted in (
-            (self.gain, counts.completed),
-            (self.own, counts.own),
-            (self.cost, counts.tested),
+        matches = float(counts.completed.sum(axis=(1, 2)).max())
+        for table, counted, weight in (
+            (self.gain, counts.completed, self.weight * min(1.0, matches / _FEW)),
+            (self.own, counts.own, self.weight),
+            (self.cost, counts.tested, self.weight),
         ):
+            w = np.where(self.seen, weight, 1.0)[told]
             table[told] = (1 - w) * table[told] + w * counted[told] / E[told]
         self.seen |= told
         self.exposure = np.zeros_like(E)
@@ -128,9 +132,9 @@ class CostModel:
         """Return what is still to come of a run, from the middle of its slice on."""
         return table[:, :, ::-1].cumsum(axis=2)[:, :, ::-1] - table / 2
 
-    def load(self, alive: Floats, only_last: bool = False) -> float:
-        """Return the work per slice of time that the runs which are there will cause by themselves."""
-        per_state = (alive * self.own).sum(axis=(1, 2))
+    def load(self, alive: Floats, only_last: bool = False, takes: Floats | None = None) -> float:
+        """Return the work that the runs which are there will cause by themselves: per slice, or as each ``takes``."""
+        per_state = (alive * (self.own if takes is None else takes)).sum(axis=(1, 2))
         return float(per_state[self.last].sum() if only_last else per_state.sum())
 
     def shares(self, alive: Floats) -> tuple[Floats, Floats]:

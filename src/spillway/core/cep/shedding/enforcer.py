@@ -22,7 +22,6 @@ from spillway.core.cep.shedding.cost_model import Counts
 from spillway.core.cep.shedding.input_filter import InputFilter
 from spillway.core.cep.shedding.orders import Orders, Room, Seen
 from spillway.core.cep.shedding.tree import Tree
-from spillway.core.join.values import times_of
 from spillway.errors import SpillwayError
 
 Ints = npt.NDArray[np.int64]
@@ -92,8 +91,11 @@ class Enforcer:
             self._restore(state)
         patterns.classify(list(trees), self.filter.over_features())
 
-    def process(self, table: pa.Table) -> Done:
-        """Process rows under the orders of the last check, then make the next check."""
+    def process(self, table: pa.Table, budget: float | None = None) -> Done:
+        """Process rows under the orders of the last check, then make the next check.
+
+        Once the budget is spent the rows that are left are dropped, as the operator does.
+        """
         config = self.patterns.config
         kinds = type_numbers(table[config.type], self.patterns.plan.types)
         attributes = self.patterns.attributes(table)
@@ -103,9 +105,9 @@ class Enforcer:
         self.rows += len(kinds)
         self.discarded += int((~keep).sum())
         began = 0.0 if self.clock is None else self.clock()
-        matches = self.patterns.process(table, keep=keep)
+        matches = self.patterns.process(table, budget, keep=keep)
         took_s = None if self.clock is None else self.clock() - began
-        seen = self._seen(kinds, keep, classes, self._passed(table), took_s)
+        seen = self._seen(kinds, keep, classes, self._passed(), took_s)
         if self.strategy is not None:
             self._obey(self.strategy.step(seen))
         return Done(matches, seen, self.orders)
@@ -113,7 +115,7 @@ class Enforcer:
     def _seen(self, kinds: Ints, keep: Bools, classes: Ints, passed_us: int, took_s: float | None) -> Seen:
         p, work = self.patterns, self.patterns.work
         spent = work.per_row.astype(np.float64)
-        examined = float(p.counted(reset=False).own.sum())
+        examined = float(p.examined())
         completed, own, tested = p.counted(omega=self.resource)
         counts = Counts(p.alive().astype(np.float64), completed, own, tested)
         pairs, offered = p.paired()
@@ -134,14 +136,13 @@ class Enforcer:
             keyed=self.filter.key is not None,
         )
 
-    def _passed(self, table: pa.Table) -> int:
-        """Return how much time these rows took, in microseconds."""
-        times, timed = times_of(table, self.patterns.config.time)
-        if not timed.any():
+    def _passed(self) -> int:
+        """Return how much time the rows of the last table took, in microseconds."""
+        if self.patterns.span_us is None:
             return 0
-        latest, before = int(times[timed].max()), self._latest
+        (first, latest), before = self.patterns.span_us, self._latest
         self._latest = latest
-        return max(0, latest - (int(times[timed].min()) if before is None else before))
+        return max(0, latest - (first if before is None else before))
 
     def _obey(self, orders: Orders) -> None:
         self._checks += 1
@@ -199,5 +200,6 @@ def type_numbers(column: pa.ChunkedArray, types: Sequence[str]) -> Ints:
     >>> type_numbers(pa.chunked_array([["B", "X", None]]), ["A", "B"]).tolist()
     [1, 2, 2]
     """
-    found = pc.index_in(column.cast(pa.string()), value_set=pa.array(types, pa.string()), skip_nulls=True)
-    return np.asarray(pc.fill_null(found.cast(pa.int64()), len(types)).to_numpy()).astype(np.int64)
+    texts = column if pa.types.is_string(column.type) else column.cast(pa.string())
+    found = pc.index_in(texts, value_set=pa.array(types, pa.string()), skip_nulls=True)
+    return np.asarray(found.fill_null(len(types)).to_numpy()).astype(np.int64)

@@ -3,6 +3,7 @@
 At each check, every hundred events or so:
 
 1. The latency to expect with the runs now alive is compared with the bound: v is the share of them that has to go.
+   What brings nothing goes as soon as the latency will be too high if it goes on like this, before the mean is.
 2. The price λ is the largest worth, in matches per work, at which the latency would still be above the bound in the
    long run if everything were shed that is worth no more (see ``_price``; for worths, pairs). Runs of such groups
    are not made, events are discarded that would only make such runs or complete too few matches (input-based
@@ -26,15 +27,8 @@ the price follows over a window, or the latency would swing with the window's pe
 is less certain, they go only at half of it. Where they take little of the work they are left alone: little would
 be saved, and if the stream changes it takes a window to have them again.
 
-**Keys.** If an index finds just the runs that an event completes, no work is in vain: all classes are worth about
-the same, and to shed runs that took work to make is dear. Of a share q of the keys there is a share q of the matches,
-for about q of all work. With R(λ) the matches that are left at a price, and μ(λ) the latency,
-
-    R(λ) min(1, θ' / μ(λ))
-
-are left if keys make up for what is then still too much. Where that is clearly best at a price below the one that
-would do by itself, it is taken, with q = θ' / μ. So classes go as long as they are worth little, then keys. A query
-whose rows have nothing in common has no key, and classes alone.
+**Keys.** Where it loses less to leave out whole keys than to raise the price, that is done (see keys). A query whose
+rows have nothing in common has no key, and classes alone.
 
 **Witnesses.** What is always shed is never seen again, even when the stream has changed and it would be worth most. A
 share ``spare`` of all runs and events, chosen by a hash, is never shed: it tells what its group is worth now. Runs of
@@ -69,6 +63,7 @@ import numpy.typing as npt
 from spillway.core.blob import together, under
 from spillway.core.cep.shedding.cost_model import CostModel
 from spillway.core.cep.shedding.events import EventModel
+from spillway.core.cep.shedding.keys import Keys
 from spillway.core.cep.shedding.knapsack import exact_set, greedy_set, split_shares
 from spillway.core.cep.shedding.orders import Orders, Room, Seen
 from spillway.core.cep.shedding.pairs import Pairs
@@ -81,9 +76,6 @@ Floats = npt.NDArray[np.float64]
 Strategy = Literal["hybrid", "state", "input"]
 Selection = Literal["split", "exact", "greedy"]
 _LITTLE = 0.25  # of the work
-_FEWEST = 1e-3  # of the keys
-_WRITTEN = 0.5  # of the work that is not examinations: about as much is matches
-_BETTER = 1.1  # times as many matches, before keys are left out
 _SURE = 1.15  # times the target: above it that is not so by chance
 
 
@@ -101,7 +93,7 @@ class HybridConfig:
     strategy: Strategy = "hybrid"
     select: Selection = "split"
     weight: float = 0.5
-    spare: float = 0.005
+    spare: float = 0.002
     early_spare: float = 0.1
     hold_windows: float = 0.5
 
@@ -148,10 +140,7 @@ class Hybrid:
         self.price: float | None = None
         self.slow_price = 0.0
         self.idle = 0.0
-        self.kept_keys = 1.0
-        self._keys_go = False
-        self._flow = np.zeros(4)
-        self._cap = math.inf
+        self.keys = Keys(config.watch.smooth)
         self._runs_go = config.strategy != "input"
         self._events_go = config.strategy != "state" and self.watch.momentary
         self._most = 1.0 - config.spare
@@ -163,14 +152,15 @@ class Hybrid:
         worth, rate = self._worth(), self._rate()
         discard = self._poor(worth)
         v = self.watch.violation(seen, 1.0 - float(rate @ discard))
-        price, enough = self._price(alive, worth, rate)
+        price, enough = self._price(alive, worth, rate, seen.keyed and self._events_go)
         self._follow(price, v, seen.share_of_slice / self.model.slices)
         self._let_keys_in(enough)
         if self.price is None:
             return Orders(reason="the bound holds")
         discard, shed = self._poor(worth), None
-        if v > 0.0 and self.watch.trigger.may_shed():
-            shed, chosen = self._choose(alive, v, worth, rate * (1.0 - discard))
+        if max(v, self.watch.lasting) > 0.0 and self.watch.trigger.may_shed():
+            most = math.inf if enough else self.price
+            shed, chosen = self._choose(alive, v, worth, rate * (1.0 - discard), most)
             discard = 1.0 - (1.0 - discard) * (1.0 - chosen)
         if shed is not None:
             self.watch.leave(alive * (1.0 - shed))
@@ -183,20 +173,14 @@ class Hybrid:
         if self.pairs is not None and seen.pairs is not None and seen.offered is not None:
             own = seen.counts.own[-2].sum(axis=1)
             self.pairs.count(seen.pairs, seen.offered[-2], own, seen.classes, seen.kept, seen.share_of_slice)
-        self._keys_go = seen.keyed and self._events_go
-        count, q = len(seen.times), self.kept_keys
-        each = seen.times.sum() / max(seen.work.sum(), 1e-300)
-        now = (count, seen.times.sum() / q, q * count, seen.kept.sum() * each)
-        self._flow = math.exp(-count / self.watch.config.smooth) * self._flow + np.array(now)
+        self.keys.count(seen)
 
     def _let_keys_in(self, enough: bool) -> None:
-        """Let a share of the keys in, if it is not enough to leave out what is worth less than the average."""
-        self._cap = math.inf if enough or self.price is None else self.price
-        if self._cap == math.inf:
-            self.kept_keys = 1.0
-            return
-        events, unshed, *_ = self._flow
-        self.kept_keys = min(1.0, max(_FEWEST, self.watch.trigger.target_s * events / max(unshed, 1e-300)))
+        """Let a share of the keys in if what is shed by class is not enough, and else all."""
+        if enough or self.price is None:
+            self.keys.kept = 1.0
+        else:
+            self.keys.let_in(self.watch.trigger.target_s)
 
     def _worth(self) -> Worth:
         runs, events = self.model.worth(), self.events.worth()
@@ -216,13 +200,13 @@ class Hybrid:
             return np.zeros_like(worth.events)
         return np.where(worth.events <= self.price, self._most, 0.0)
 
-    def _price(self, alive: Floats, worth: Worth, rate: Floats) -> tuple[float | None, bool]:
+    def _price(self, alive: Floats, worth: Worth, rate: Floats, keyed: bool) -> tuple[float | None, bool]:
         """Return the largest price at which the latency would still be above the target; None if it never is.
 
-        It is not above the average, and whether that is enough is returned as well.
+        Where keys do better it is smaller. Returned as well is whether the price is enough, without keys.
         """
         model, latency, target = self.model, self.watch.latency, self.watch.trigger.target_s
-        own, cost = alive * model.own, alive * model.cost
+        own, of_slice, cost = alive * self.watch.takes, alive * model.own, alive * model.cost
         if self.pairs is not None:
             each = own[-2].sum() / max(float(alive[-2].sum()), 1e-300)
             of_class = self.pairs.population * each
@@ -237,32 +221,25 @@ class Hybrid:
                 last += stays @ own[state].ravel()
                 continue
             load += stays @ own[state].ravel()
-            offspring = np.maximum(0.0, cost[state] - own[state]).ravel()
+            offspring = np.maximum(0.0, cost[state] - of_slice[state]).ravel()
             if offspring.sum() > 0.0:
                 share = share * (stays @ offspring) / offspring.sum()
         if self._events_go:
             last = last * ((worth.events[None] > levels[:, None]) @ rate)
         load = share * last if self.watch.only_last else load + share * last
-        q = self._flow[2] / max(self._flow[0], 1e-300)
-        expected = np.array([latency.expected(x) for x in load.tolist()]) / max(q, _FEWEST)
+        expected = latency.expected_at(load) / self.keys.usual
         if not (expected >= target).any():
             return None, True
         if expected[levels == 0.0] < _SURE * target:
             return 0.0, True
         price = float(levels[expected >= target].max())
-        return self._or_keys(price, levels, expected, share * self._matches(alive, worth, levels))
-
-    def _or_keys(self, price: float, levels: Floats, expected: Floats, matches: Floats) -> tuple[float, bool]:
-        """Return the price, or a smaller one at which more is found if a share of the keys makes up for it."""
-        below = (levels <= price) & (levels >= 0.0)
-        now = matches[np.searchsorted(levels, self.price or 0.0, side="right") - 1]
-        fixed = max(0.0, self.watch.latency.fixed_part - self._flow[3] / max(self._flow[0], 1e-300))
-        expected = expected - _WRITTEN * fixed * (1.0 - matches / max(now, 1e-300))
-        found = matches * np.minimum(1.0, self.watch.trigger.target_s / np.maximum(expected, 1e-300))
-        best = levels[below][np.argmax(found[below])]
-        if self._keys_go and found[levels == best][0] > _BETTER * found[levels == price][0]:
-            return float(best), False
-        return price, True
+        if not keyed:
+            return price, True
+        matches = share * self._matches(alive, worth, levels)
+        better = self.keys.better_price(
+            price, self.price or 0.0, levels, expected, matches, latency.fixed_part, target
+        )
+        return (price, True) if better is None else (better, False)
 
     def _matches(self, alive: Floats, worth: Worth, levels: Floats) -> Floats:
         """Return how many matches there are to be had at each price, of those that begin."""
@@ -278,31 +255,39 @@ class Hybrid:
         """Shed from when there is too much on, until for a while there would not be too much without."""
         if v == 0.0 and self.config.watch.percentile is not None:
             self.price = None  # a percentile is of the worst moments, and these have passed
-        elif v > 0.0 or (self.price is not None and price is not None):
-            lasting = price or 0.0 if v > 0.0 or self.watch.momentary else 0.0
-            self.price, self.idle = max(0.0, lasting), 0.0
+        elif v > 0.0 or self.watch.lasting > 0.0 or (self.price is not None and price is not None):
+            counts = v > 0.0 or (self.watch.momentary and self.price is not None)
+            self.price, self.idle = max(0.0, price or 0.0) if counts else 0.0, 0.0
         else:
             self.idle += passed
             if self.idle > self.config.hold_windows + 1e-9:
                 self.price = None
         self.slow_price += min(1.0, passed) * ((self.price or 0.0) - self.slow_price)
 
-    def _choose(self, alive: Floats, v: float, worth: Worth, rate: Floats) -> tuple[Floats | None, Floats]:
-        """Return the shares of live runs to remove, and of the events of each class that are still let in."""
+    def _choose(
+        self, alive: Floats, v: float, worth: Worth, rate: Floats, most: float
+    ) -> tuple[Floats | None, Floats]:
+        """Return the shares of live runs to remove, and of the events of each class that are still let in.
+
+        Only what is worth no more than ``most`` goes.
+        """
         model = self.model
-        rest, loss = alive * model.ahead(model.own), alive * model.ahead(model.gain)
-        if self.pairs is not None:
-            known = np.where(np.isfinite(worth.runs[-2]), worth.runs[-2], 0.0)
-            loss[-2] = known * rest[-2]
-        own = rest if self._events_go else alive * model.own
+        rest, known = alive * model.ahead(model.own), np.where(np.isfinite(worth.runs), worth.runs, 0.0)
+        loss = np.where(model.last[:, None, None], rest * known, alive * model.ahead(model.gain))
+        own = rest if self._events_go else alive * self.watch.takes
         work = max(float(own.sum()), 1e-300)
-        poor = np.isfinite(worth.runs) & (worth.runs <= self._cap)
-        saving = np.where(poor, own / work, 0.0) * self._runs_go
+        may_go = [np.isfinite(of) & (of <= most) for of in worth]
+        counts = model.last[:, None, None] | self._early_counts(alive)
+        saving = np.where(may_go[0] & counts, own / work, 0.0) * self._runs_go
         part = model.load(alive, only_last=True) / max(model.load(alive), 1e-300)
         of_events = rate / max(float(rate.sum()), 1e-300) * part * self._events_go
-        of_events = np.where(worth.events <= self._cap, of_events, 0.0)
+        of_events = np.where(may_go[1], of_events, 0.0)
         lost = np.where(of_events > 0.0, worth.events, 0.0) * of_events * work * (1.0 - 1e-9)
-        shares = self._select(np.append(loss, lost), np.append(saving, of_events), v)
+        loss_of, saving_of = np.append(loss, lost), np.append(saving, of_events)
+        shares = self._select(loss_of, saving_of, v)
+        if self.watch.lasting > v:
+            early = split_shares(loss_of, saving_of, self.watch.lasting, self._most)
+            shares = np.where(loss_of <= 0.0, np.maximum(shares, early), shares)
         runs, events = shares[: loss.size].reshape(loss.shape), shares[loss.size :]
         return (runs if self._runs_go else None), events
 
@@ -324,7 +309,7 @@ class Hybrid:
             refuse=poor if self._runs_go else None,
             unwanted=None if strategy == "state" else poor,
             events=discard if self._events_go else None,
-            keys=1.0 - self.kept_keys,
+            keys=1.0 - self.keys.kept,
             room=self._room(len(seen.times), worth) if self._events_go else None,
             spare=self.config.spare,
             reason=f"{v:.1%} too much work; what brings at most {self.price:.3g} matches per work is left out",
@@ -337,9 +322,7 @@ class Hybrid:
 
     def _room(self, count: int, worth: Worth) -> Room | None:
         """Return the room for the next events; those worth less than half of the average go a little earlier."""
-        room = self.watch.room(count, worth.events)
-        if self.kept_keys < 1.0:
-            return None
+        room = None if self.keys.kept < 1.0 else self.watch.room(count, worth.events)
         if room is None or self.pairs is None:
             return room
         total = float(self.pairs.examined.sum())
@@ -348,11 +331,12 @@ class Hybrid:
     def snapshot(self) -> bytes:
         """Return all that it knows, from which ``build(state)`` goes on exactly."""
         price = np.nan if self.price is None else self.price
-        own = {"numbers": np.array([price, self.slow_price, self.idle, self.kept_keys]), "flow": self._flow}
+        own = {"numbers": np.array([price, self.slow_price, self.idle])}
         parts = {
             "model": self.model.snapshot(),
             "events": self.events.snapshot(),
             "watch": self.watch.snapshot(),
+            "keys": self.keys.snapshot(),
             "pairs": {} if self.pairs is None else self.pairs.snapshot(),
         }
         return FORMAT.write({"strategy": self.config.strategy}, own | together(parts))
@@ -360,11 +344,11 @@ class Hybrid:
     def restore(self, state: bytes) -> None:
         """Go on from a snapshot."""
         found = read_state(state, self.config.strategy, self.model.gain.shape)
-        price, self.slow_price, self.idle, self.kept_keys = found["numbers"].tolist()
-        self._flow = found["flow"].astype(np.float64)
+        price, self.slow_price, self.idle = found["numbers"].tolist()
         self.price = None if np.isnan(price) else price
         self.model = self.watch.model = CostModel.restore(under("model.", found))
         self.events = EventModel.restore(under("events.", found))
         self.watch.restore(under("watch.", found))
+        self.keys.restore(under("keys.", found))
         pairs = under("pairs.", found)
         self.pairs = Pairs.restore(pairs) if pairs else None

@@ -4,7 +4,7 @@ An event can be taken by each element of the pattern that has its type. As eleme
 
 - as the first element it makes one run, whose class is known: it is discarded if that class is unwanted in slice 0;
 - as a later element its own attributes are known, those of the runs that it would extend are not: it is discarded
-  if all classes that are still possible are unwanted, whatever their slice (see tree);
+  if all classes that are still possible are unwanted, whatever their slice (see ``possible``);
 - as the last element it completes matches, and has a class of its own (see events).
 
 Of a share of the keys all events are discarded that forbid nothing: which, is a hash of the key, blurred a little by
@@ -27,6 +27,7 @@ from spillway.core.cep.language.correlation import Correlation
 from spillway.core.cep.plan import Plan
 from spillway.core.cep.shedding.draws import draws
 from spillway.core.cep.shedding.orders import Orders, Room
+from spillway.core.cep.shedding.possible import Possible
 from spillway.core.cep.shedding.tree import Tree
 
 Ints = npt.NDArray[np.int64]
@@ -45,6 +46,10 @@ class InputFilter:
     ) -> None:
         self.plan, self.trees, self.last, self.salt, self.key = plan, trees, last, salt, key
         self._names = [self._own_features(k) for k in range(len(plan.elements))]
+        self._possible = [
+            Possible(tree, [name is not None for name in names])
+            for tree, names in zip(trees, self._names, strict=True)
+        ]
         kinds = {name: n for n, name in enumerate(plan.types)}
         self._takes = np.zeros((len(plan.elements), len(plan.types) + 1), np.bool_)
         for k, element in enumerate(plan.elements):
@@ -91,12 +96,12 @@ class InputFilter:
         self, orders: Orders, kinds: Ints, attributes: Mapping[str, Floats], classes: Ints, numbers: Ints
     ) -> Bools:
         """Return which events to process."""
-        share = np.zeros(len(kinds))
+        share = None
         if orders.types is not None:
             share = orders.types[kinds] if len(orders.types) > 1 else np.full(len(kinds), orders.types[0])
         elif orders.unwanted is not None or orders.events is not None:
             share = self._shares(orders, kinds, attributes, classes)
-        keep = draws(numbers, self.salt) >= share
+        keep = np.ones(len(kinds), np.bool_) if share is None else draws(numbers, self.salt) >= share
         if orders.keys > 0.0:
             keep &= (self._of_keys(kinds, attributes, numbers) >= orders.keys) | self._forbids[kinds]
         if orders.room is not None:
@@ -150,12 +155,6 @@ class InputFilter:
 
     def _of_runs(self, k: int, at: Ints, unwanted: Floats, attributes: Mapping[str, Floats]) -> Floats:
         """Return the least share over the classes of runs that each event may make."""
-        names, tree = self._names[k], self.trees[k]
-        features = np.zeros((len(at), len(names)))
-        for n, name in enumerate(names):
-            if name is not None:
-                features[:, n] = attributes[name][at]
-        possible = tree.possible(features, np.array([name is not None for name in names], np.bool_))
-        by_class = (unwanted[:, :1] if k == 0 else unwanted).min(axis=1)[: tree.classes]
-        found: Floats = np.where(possible, by_class[None], 1.0).min(axis=1)
-        return found
+        columns = [None if name is None else attributes[name][at] for name in self._names[k]]
+        by_class = (unwanted[:, :1] if k == 0 else unwanted).min(axis=1)[: self.trees[k].classes]
+        return self._possible[k].least(by_class, columns, len(at))

@@ -15,6 +15,11 @@ is what the latency will be with the runs that are there now. After shedding L i
 L̄ are the means of μ and of L over the measurements of several checks, with weights that fade over ``forget`` a check:
 what a unit of load takes changes slowly, whereas n events may by chance hold many that take long.
 
+**Each.** A percentile is not that of the mean load but that of the largest. With ``each`` μ̂ is the percentile of what
+the last n measurements would each have been at the load now:
+
+    f t_i + (1 - f) t_i L(now) / L_i
+
 **Room.** Of the last n measurements all but the next c will still count at the next check. So these c may take
 
     n θ - (sum of the last n - c)
@@ -26,6 +31,10 @@ in all if the mean is to be θ at most.
 >>> latency.observe(np.array([20.0, 20.0]), load=2.0, fixed=0.5)
 >>> latency.value, latency.expected(1.0), latency.room(25.0, 2)
 (20.0, 15.0, 60.0)
+>>> highest = Latency(size=4, percentile=100.0, each=True)
+>>> highest.observe(np.array([10.0, 20.0, 30.0, 30.0]), load=np.array([1.0, 2.0, 3.0, 3.0]))
+>>> highest.value, highest.expected(2.0)
+(30.0, 20.0)
 """
 
 from __future__ import annotations
@@ -39,25 +48,27 @@ import numpy.typing as npt
 from spillway.core.control.checks import require_number, require_whole
 
 Floats = npt.NDArray[np.float64]
+_KNOTS = 9  # loads at which a percentile is reckoned; between them it is nearly a straight line
 
 
 class Latency:
     """The last ``size`` measurements and the load at each of them."""
 
-    def __init__(self, size: int = 1000, percentile: float | None = None) -> None:
+    def __init__(self, size: int = 1000, percentile: float | None = None, each: bool = False) -> None:
         require_whole("size", size, 1, 10**7)
         if percentile is not None:
             require_number("percentile", percentile, 0.0, 100.0)
         self.size, self.percentile = size, percentile
+        self._each = percentile if each else None
         self.times: Floats = np.empty(0)
         self.loads: Floats = np.empty(0)
         self.fixed: Floats = np.empty(0)
         self.usual = np.zeros(4)
 
-    def observe(self, times: Floats, load: float, fixed: float = 0.0, forget: float = 1.0) -> None:
-        """Add measurements, made while the state had this load; ``fixed`` is f."""
+    def observe(self, times: Floats, load: float | Floats, fixed: float = 0.0, forget: float = 1.0) -> None:
+        """Add measurements, made while the state had this load, or one for each; ``fixed`` is f."""
         self.times = np.concatenate([self.times, times])[-self.size :]
-        self.loads = np.concatenate([self.loads, np.full(len(times), load)])[-self.size :]
+        self.loads = np.concatenate([self.loads, np.broadcast_to(load, len(times))])[-self.size :]
         self.fixed = np.concatenate([self.fixed, times * fixed])[-self.size :]
         if len(self.times):
             total = float(self.times.sum())
@@ -76,15 +87,36 @@ class Latency:
 
     def expected(self, load: float) -> float:
         """μ̂, the latency to expect at this load. Where the load is not known it is μ."""
+        return (
+            float(self.expected_at(np.array([load]))[0]) if self._each is None else self._at(load, self._each)
+        )
+
+    def expected_at(self, loads: Floats) -> Floats:
+        """Return μ̂ at each of these loads; with ``each`` it is drawn through a few of them."""
+        if self._each is not None:
+            knots = np.linspace(0.0, max(float(loads.max(initial=0.0)), 1e-300), _KNOTS)
+            return np.asarray(
+                np.interp(loads, knots, [self._at(load, self._each) for load in knots.tolist()])
+            )
         value, usual, fixed, count = self.usual
-        if usual <= 0.0 or load < 0.0:
-            return self.value
-        return float((fixed + (value - fixed) * load * count / usual) / count)
+        if usual <= 0.0:
+            return np.full(len(loads), self.value)
+        expected = (fixed + (value - fixed) * loads * count / usual) / count
+        return np.where(loads < 0.0, self.value, expected) if (loads < 0.0).any() else expected
 
     @property
     def fixed_part(self) -> float:
         """What remains of the latency at no load."""
+        if self._each is not None:
+            return self._at(0.0, self._each)
         return float(self.usual[2] / max(self.usual[3], 1e-300))
+
+    def _at(self, load: float, percentile: float) -> float:
+        """Return the percentile of the last measurements as they would have been at this load."""
+        if not len(self.times) or load < 0.0:
+            return self.value
+        ratio = np.divide(load, self.loads, out=np.ones_like(self.loads), where=self.loads > 0.0)
+        return float(np.percentile(self.fixed + (self.times - self.fixed) * ratio, percentile))
 
     def room(self, mean: float, count: int) -> float:
         """Return what the next measurements may take in all for the mean to be this."""

@@ -22,7 +22,7 @@ class Learned:
 
     ``selectivity`` is matches per event by type, with 0 for types that the query does not name. ``pair_matches``
     and ``pair_examined`` are by class of run and event, ``pair_born`` are runs by [class, slice] and ``pair_rate``
-    events by class, per slice of time (see pairs). Where the last element repeats they have no classes of events.
+    events by class, per slice of time (see pairs). Where one of the last two elements repeats there are none of them.
     """
 
     trees: tuple[Tree, ...]
@@ -81,7 +81,7 @@ class Learned:
         return model
 
     def pairs(self) -> Pairs | None:
-        """Return what runs and events bring to each other as it begins; None where the last element repeats."""
+        """Return what runs and events bring to each other as it begins; None where there are no pairs."""
         if not len(self.pair_rate):
             return None
         more = ((0, self.classes - len(self.pair_matches)), (0, 0))

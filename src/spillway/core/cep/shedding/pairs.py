@@ -10,8 +10,8 @@ again. Hence what is kept here does not depend on what is shed now:
     r(v)      events of class v that arrive, discarded or not, per slice of time
 
 p is a ratio of two counts, so fewer examinations make it less precise but not smaller; witnesses keep it going. What
-is missing to a few examinations is filled up with such of average success, as in the history. So pairs of which
-nothing is known are tried, and are found out soon.
+is missing to some examinations is filled up with such of half the success of the best pair in the history. So
+pairs of which nothing is known are tried, and are found out soon.
 
 **Cores.** With S and V the classes that are kept, the worth of a class, in matches per examination, is
 
@@ -25,8 +25,12 @@ greedy.
 
 **Memory.** Counts fade with weight w per slice of time, but not faster than over ``least_events`` events: a short
 window has too few to tell classes apart. Matches may be rare: the last few hundred of them are always remembered. If
-many of the events of the last few checks are of other classes than before, the stream has changed, and r is what
-came lately.
+many of the events of the last few checks are of other classes than before, the stream has changed, and r begins
+anew with what came lately.
+
+**Repetition.** Where the element before the last repeats, its runs also bring matches through longer runs of the same
+state, which p does not count: a path of one trip would be worth nothing. There are no pairs then, and runs are worth
+what the cost model says.
 
 >>> p = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])  # runs that nothing completes, and two kinds of pairs
 >>> runs, events = cores(p, born=np.array([5.0, 1.0, 3.0]), rate=np.array([1.0, 1.0]))
@@ -49,10 +53,10 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 _FEW = 300.0  # matches; as long as there are fewer nothing of them fades
-_LITTLE = 1.0  # examinations; what was seen less often does not fade
+_LITTLE = 20.0  # examinations; what was seen less often does not fade, so that it is not hoped for again
 _RECENT, _LEAST_RECENT = 0.7, 30.0  # what is left of recent events after a check, and how many tell something
 _CHANGED = 0.08  # a surprise that makes forget what was before
-_HOPE = 4.0  # examinations, before which an average success is hoped for
+_HOPE = 16.0  # examinations, before which success is hoped for
 
 
 class Pairs:
@@ -69,10 +73,11 @@ class Pairs:
     ) -> None:
         self.weight, self.least_events = weight, least_events
         self.matches, self.examined = matches.copy(), examined.copy()
-        self.hope = float(matches.sum() / max(float(examined.sum()), 1.0))
+        self.hope = float((matches / np.maximum(examined, _HOPE)).max(initial=0.0)) / 2
         self.slices = 0.0 if not rate.any() else 1.0 / -math.log1p(-min(weight, 0.99))
         self.born, self.arrived = born * self.slices, rate * self.slices
-        self.recent = np.zeros_like(rate)
+        self.arriving = self.slices
+        self.recent, self.recently = np.zeros_like(rate), 0.0
 
     def count(
         self,
@@ -94,10 +99,11 @@ class Pairs:
         self.matches = fades * self.matches + pairs
         self.examined = fades * self.examined + seen
         self.born, self.arrived = fade * self.born + offered, fade * self.arrived + arrived
-        self.slices = fade * self.slices + share_of_slice
+        self.slices, self.arriving = (fade * past + share_of_slice for past in (self.slices, self.arriving))
         self.recent = _RECENT * self.recent + arrived
+        self.recently = _RECENT * self.recently + share_of_slice
         if self.surprise > _CHANGED:
-            self.arrived = self.recent * self.arrived.sum() / self.recent.sum()
+            self.arrived, self.arriving = self.recent.copy(), self.recently
 
     @property
     def surprise(self) -> float:
@@ -111,7 +117,7 @@ class Pairs:
     @property
     def rate(self) -> Floats:
         """r, per slice of time."""
-        return self.arrived / max(self.slices, 1e-9)
+        return self.arrived / max(self.arriving, 1e-9)
 
     @property
     def population(self) -> Floats:
@@ -141,17 +147,19 @@ class Pairs:
             "born": self.born,
             "arrived": self.arrived,
             "recent": self.recent,
-            "parameters": np.array([self.weight, self.least_events, self.slices, self.hope]),
+            "parameters": np.array([self.weight, self.least_events, self.hope]),
+            "times": np.array([self.slices, self.arriving, self.recently]),
         }
 
     @classmethod
     def restore(cls, state: Mapping[str, npt.NDArray[Any]]) -> Pairs:
         """Return the counts of a snapshot."""
-        weight, least, slices, hope = state["parameters"].tolist()
+        weight, least, hope = state["parameters"].tolist()
         found = cls(state["matches"], state["examined"], state["born"], state["arrived"], weight, int(least))
         found.born, found.arrived = state["born"].astype(np.float64), state["arrived"].astype(np.float64)
         found.recent = state["recent"].astype(np.float64)
-        found.slices, found.hope = slices, hope
+        found.hope = hope
+        found.slices, found.arriving, found.recently = state["times"].tolist()
         return found
 
 

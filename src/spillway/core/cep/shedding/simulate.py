@@ -111,9 +111,15 @@ def strategy_of(
         unshed_s=unshed_s,
         strategy=baseline,
         elements=max(1, len(learned.trees) - (watch.over == "completing")),
-        selectivity=learned.selectivity if name == "selective_input" else (),
+        selectivity=_by_type(learned) if name == "selective_input" else (),
     )
     return chosen.build(learned.model())
+
+
+def _by_type(learned: Learned) -> tuple[float, ...]:
+    """Return the selectivity of types; where no match was found they are all alike."""
+    found = learned.selectivity
+    return found if any(found) else (1.0,) * len(found)
 
 
 def simulate(
@@ -138,7 +144,7 @@ def simulate(
     is not virtual: what the events between two checks took is shared among them by their work.
     """
     require_whole("check_events", check_events, 1, 10**9)
-    patterns = _tracked(config, learned).build()
+    patterns = tracked(config, learned).build()
     enforcer = Enforcer(
         patterns,
         strategy,
@@ -172,7 +178,8 @@ def simulate(
     )
 
 
-def _tracked(config: PatternConfig, learned: Learned) -> PatternConfig:
+def tracked(config: PatternConfig, learned: Learned) -> PatternConfig:
+    """Return the configuration of an engine that can shed by what was learned."""
     return replace(config, tracked=True, classes=learned.classes, slices=learned.gain.shape[2])
 
 

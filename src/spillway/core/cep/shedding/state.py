@@ -9,7 +9,7 @@ import numpy.typing as npt
 from spillway.core.blob import BlobFormat
 from spillway.errors import SpillwayError
 
-FORMAT = BlobFormat(b"SPSHED", version=2, owner="a strategy that sheds patterns")
+FORMAT = BlobFormat(b"SPSHED", version=4, owner="a strategy that sheds patterns")
 
 
 def read_state(state: bytes, strategy: str, shape: tuple[int, ...]) -> dict[str, npt.NDArray[Any]]:

@@ -14,11 +14,13 @@ check
 
     μ > θ:   m grows by  step · held               otherwise:   m falls by  step · (1 - held)
 
-which is at rest just where that share is met, whatever the noise. m stays between 0 and ``most``.
+which is at rest just where that share is met, whatever the noise. m begins with 1 % and is at most ``most_margin``.
+It falls no further than to ``least_margin``, or to where it began if that is less: else after a long quiet time the
+first rise would pass the bound.
 
 >>> trigger = TriggerConfig(bound_s=1.0).build()
 >>> trigger.violation(0.9), round(trigger.violation(2.0), 3)
-(0.0, 0.515)
+(0.0, 0.505)
 """
 
 from __future__ import annotations
@@ -40,9 +42,9 @@ class TriggerConfig:
 
     bound_s: float
     held: float = 0.97
-    margin: float = 0.03
+    margin: float = 0.01
     margin_step: float = 0.006
-    least_margin: float = -0.05
+    least_margin: float = 0.005
     most_margin: float = 0.5
     delay_events: int = 0
 
@@ -51,7 +53,7 @@ class TriggerConfig:
         require_number("held", self.held, 0.0, 1.0)
         require_number("most_margin", self.most_margin, 0.0, 0.99)
         require_number("least_margin", self.least_margin, -1.0, self.most_margin)
-        require_number("margin", self.margin, self.least_margin, self.most_margin)
+        require_number("margin", self.margin, -1.0, self.most_margin)
         require_number("margin_step", self.margin_step, 0.0, 1.0)
         require_whole("delay_events", self.delay_events, 0, 10**9)
 
@@ -81,7 +83,8 @@ class Trigger:
         c = self.config
         late = latency_s > c.bound_s
         change = pace * c.margin_step * (c.held if late else c.held - 1.0)
-        self.margin = min(c.most_margin, max(c.least_margin, self.margin + change))
+        least = min(c.least_margin, c.margin)
+        self.margin = min(c.most_margin, max(least, self.margin + change))
         self.waited += events
 
     def violation(self, expected_s: float, allowed_s: float | None = None) -> float:

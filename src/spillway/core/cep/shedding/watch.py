@@ -8,6 +8,15 @@ has to go is
 
     v = (μ̂ - θ') / c            at most 1
 
+**Percentiles.** A percentile of all events is that of the busiest moments. For it the load is told per event (see
+looks) and noted for each measurement as it was on the way from one check to the next. What is added to it is the
+largest growth of late, which fades over n measurements, not half of the last one. Where much time passes between two
+checks runs come and go, and the load was at least what events examined.
+
+**Ahead.** The mean of the last n measurements may leave room for more than θ' in the next ones, and what brings
+something is not shed as long as it does. What brings nothing would use that room up. ``Watch.lasting`` is v without
+it: how much would have to go if events go on to take what they take now.
+
 **Events.** Where a share k of the events that complete matches is let in, runs are examined as much less often: the
 load is that of runs that wait for other events, and k times that of runs that wait for these. k is relative to how
 many of them come in the long run, so it is above 1 where by chance there were more.
@@ -31,6 +40,7 @@ import numpy.typing as npt
 from spillway.core.blob import together, under
 from spillway.core.cep.shedding.cost_model import CostModel, Counts
 from spillway.core.cep.shedding.latency import Latency
+from spillway.core.cep.shedding.looks import Looks
 from spillway.core.cep.shedding.orders import Room, Seen
 from spillway.core.cep.shedding.trigger import TriggerConfig
 from spillway.core.control.checks import require_whole
@@ -70,16 +80,19 @@ class Watch:
 
     def __init__(self, config: WatchConfig, model: CostModel) -> None:
         self.config, self.model = config, model
-        self.latency = Latency(config.smooth, config.percentile)
+        busiest = config.percentile is not None and config.over == "all"
+        self.latency = Latency(config.smooth, config.percentile, each=busiest)
+        self.looks = Looks(model.gain.shape, model.weight) if busiest else None
         self.trigger = config.trigger.build()
         self.only_last = config.over == "completing"
         self.pace = 1.0
         self._left = np.zeros_like(model.gain)
         self._usual = np.zeros(6)
-        self._passed = 0.0
+        self._passed = self._growth = 0.0
         self._sums = [np.zeros_like(model.gain) for _ in range(3)]
         self._let_in = np.zeros(2)
         self._pace = 0.0
+        self.lasting = 0.0
 
     def violation(self, seen: Seen, usually: float = 1.0) -> float:
         """Take in what was seen, and return v: the share of the work that has to go.
@@ -90,18 +103,38 @@ class Watch:
         passed = seen.share_of_slice / self.model.slices
         forget = -math.expm1(-min(passed, len(seen.times) / self.config.smooth))
         kept = self._note(seen, forget)
-        load, before = self.load(alive, kept), self.load(self._left, kept)
-        growth = max(0.0, load - before) if self._left.any() else 0.0
+        load = self.load(alive, kept)
+        before = self.load(self._left, kept) if self._left.any() else load
+        growth = max(0.0, load - before)
         measured = self._measured(seen)
-        self.latency.observe(measured, load - growth / 2, self._fixed(seen), forget)
+        loads = load - growth / 2 if self.looks is None else self._on_the_way(before, load, seen)
+        self.latency.observe(measured, loads, self._fixed(seen), forget)
         pace = self.pace * min(10.0, 10.0 * len(measured) / self.config.smooth)
         self.trigger.learn(self.latency.value, len(seen.times), pace)
         self._left = alive
         load = self.load(alive, usually)
-        expected = self.latency.expected(load + growth / 2)
+        self._growth = max(growth, self._growth * math.exp(-len(measured) / self.config.smooth))
+        expected = self.latency.expected(load + (growth / 2 if self.looks is None else self._growth))
         caused = self.latency.expected(load) - self.latency.fixed_part
-        v = self.trigger.violation(expected, self._allowed(len(measured)))
-        return min(1.0, v * expected / caused) if v > 0.0 and caused > 0.0 else v
+        now, self.lasting = (
+            min(1.0, v * expected / caused) if v > 0.0 and caused > 0.0 else v
+            for v in (
+                self.trigger.violation(expected, self._allowed(len(measured))),
+                self.trigger.violation(expected),
+            )
+        )
+        return now
+
+    def _on_the_way(self, before: float, load: float, seen: Seen) -> Floats:
+        """Return the load at each measurement since the last check."""
+        events = max(1, len(seen.times))
+        way: Floats = before + (load - before) * (np.arange(len(seen.times)) + 0.5) / events
+        return np.maximum(way, min(1.0, seen.share_of_slice) * seen.examined / events)
+
+    @property
+    def takes(self) -> Floats:
+        """What a run takes by itself: per event where a percentile of all is to be held, else per slice."""
+        return self.model.own if self.looks is None else self.looks.table(self.model.own)
 
     def expected(self, alive: Floats, kept: float = 1.0) -> float:
         """Return the latency to expect with these runs."""
@@ -136,10 +169,11 @@ class Watch:
 
     def load(self, alive: Floats, kept: float = 1.0) -> float:
         """Return the load of runs, where a share of the events that complete matches is let in."""
-        last = self.model.load(alive, only_last=True)
+        takes = self.takes
+        last = self.model.load(alive, only_last=True, takes=takes)
         if self.only_last:
             return last
-        return self.model.load(alive) - (1.0 - (kept if self.momentary else 1.0)) * last
+        return self.model.load(alive, takes=takes) - (1.0 - (kept if self.momentary else 1.0)) * last
 
     @property
     def momentary(self) -> bool:
@@ -151,12 +185,18 @@ class Watch:
         self._left = alive
 
     def room(self, count: int, rank: Floats | None = None) -> Room | None:
-        """Return what as many events may take from now on, if that is what is to be held."""
+        """Return what as many events may take from now on, if that is what is to be held.
+
+        It is for events that complete matches. Where the others take most of the time, to discard these would not
+        help, and there is no such limit.
+        """
         if not self.momentary:
             return None
-        _, _, weighted, completing, others, rest = self._usual
+        _, arrived, weighted, completing, others, rest = self._usual
         last = self.model.load(self._left, only_last=True)
         each = completing / weighted * last if weighted > 0.0 else 0.0
+        if rank is not None and each * arrived < rest:
+            return None
         room = self.latency.room(self.trigger.target_s, count)
         early = _EARLY * self.config.smooth * self.trigger.target_s
         return Room(room, each, rest / max(others, 1.0), early, rank)
@@ -172,6 +212,9 @@ class Watch:
         self._sums = [total + part for total, part in zip(self._sums, counted, strict=True)]
         able = seen.classes >= 0
         self._let_in += able.sum(), (able & seen.kept).sum()
+        if self.looks is not None:
+            there = (self._left + seen.counts.alive) / 2
+            self.looks.count(there, int(seen.kept.sum()), seen.counts.own, seen.share_of_slice)
         self._passed += seen.share_of_slice
         if self._passed < 1.0 - 1e-9:
             return False
@@ -188,19 +231,22 @@ class Watch:
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return all that it remembers, as arrays; the cost model is not among it."""
-        numbers = np.array([self.trigger.margin, self.trigger.waited, self._passed, self._pace])
+        numbers = np.array([self.trigger.margin, self.trigger.waited, self._passed, self._pace, self._growth])
         own = {"numbers": numbers, "sums": np.stack(self._sums), "let_in": self._let_in}
         own |= {"left": self._left, "usual": self._usual}
-        return own | together({"latency": self.latency.snapshot()})
+        looks = {} if self.looks is None else self.looks.snapshot()
+        return own | together({"latency": self.latency.snapshot(), "looks": looks})
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Go on from a snapshot."""
-        margin, waited, self._passed, self._pace = state["numbers"].tolist()
+        margin, waited, self._passed, self._pace, self._growth = state["numbers"].tolist()
         self.trigger.margin, self.trigger.waited = margin, int(waited)
         self._left, self._usual = (state[name].astype(np.float64) for name in ("left", "usual"))
         self._sums = list(state["sums"].astype(np.float64))
         self._let_in = state["let_in"].astype(np.float64)
         self.latency.restore(under("latency.", state))
+        if self.looks is not None:
+            self.looks.restore(under("looks.", state))
 
     def _fixed(self, seen: Seen) -> float:
         """The part of the work that is not examinations; a match and the event itself are a unit each."""
