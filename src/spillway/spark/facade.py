@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["enforce", "observe"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
-_PATIENCE_S = 5.0
+_PATIENCE_S = 20.0  # on a busy machine; as a rule events come within milliseconds
 _alive: dict[Path, Spillway] = {}
 
 
@@ -400,6 +400,7 @@ class Spillway:
 
     def status(self) -> Status:
         """Return the latest sample and decision, with the reason in words."""
+        self._hear_out()
         return Status(
             name=self.name,
             mode=self.mode,

@@ -34,9 +34,11 @@ _CALLED: dict[str, Any] = {
     "locate": store.locate,
     "expire": store.expire,
     "close_gap": store.close_gap,
+    "copy_column": store.copy_column,
     "class_of": lookup.class_of,
     "path_of": tracking.path_of,
     "chosen": tracking.chosen,
+    "write_down": tracking.write_down,
 }
 _CHANCE: Any = tracking.chance
 _STORE = ("START", "COUNT", "ROOM", "EARLIEST", "BUCKETS", "LIVE", "NEVER")

@@ -306,9 +306,7 @@ class Making(Asking):
         parent = "-1" if self.step.begin else f"i{self.store}[1, p]"
         self.line("if len(record):")
         with self.block():
-            entry = ("serial", str(state), parent, "seq", "first", "now", complete or "False")
-            for n, text in enumerate(entry):
-                self.line(f"record[{n}, rw] = {text}")
-            self.line("recordx[:, rw] = xs")
+            entry = f"serial, {state}, {parent}, seq, first, now, {complete or False}, xs"
+            self.line(f"write_down(record, recordx, rw, {entry})")
             self.line("rw += 1")
         self.line("serial += 1")

@@ -151,9 +151,8 @@ class Scan(Making):
                 with self.block():
                     self.line("fail = RECORDS")
                     self.line("break")
-                entry = (f"i{store}[1, p]", "TAKEN_BACK", "-1", "first_seq", f"i{store}[0, p]", "now", "0")
-                for n, text in enumerate(entry):
-                    self.line(f"record[{n}, rw] = {text}")
+                entry = f"i{store}[1, p], TAKEN_BACK, -1, first_seq, i{store}[0, p], now, False, xs"
+                self.line(f"write_down(record, recordx, rw, {entry})")
                 self.line("rw += 1")
 
     def _tests(self, step: Step, consumes: bool) -> str:
@@ -188,7 +187,7 @@ class Scan(Making):
         self.line(f"p = b{store}[b, START] + i")
         for k in range(plan.last):
             _, column = self.layout.column(store, plan.placing.special(k, "row"))
-            self.line(f"out[{k}, ow : ow + part] = i{store}[{column}, p : p + part]")
+            self.line(f"copy_column(i{store}, {column}, p, part, out, {k}, ow)")
         self.line(f"out[{plan.last}, ow : ow + part] = seq")
         self.line("ow += part")
         self.line("work += part")

@@ -207,6 +207,16 @@ def close_gap(store: Any, bucket: int, low: int, high: int) -> None:
 
 
 @kernel
+def copy_column(ints: Any, column: int, start: int, count: int, out: Any, to: int, at: int) -> None:
+    """Copy a column of runs that lie one after the other, as an assignment of slices would.
+
+    Numba's own takes two seconds to compile: it can put the shapes that do not fit into words.
+    """
+    for i in range(count):
+        out[to, at + i] = ints[column, start + i]
+
+
+@kernel
 def _lay_out(old: Any, order: Any, ints: Any, floats: Any, keys: Any, buckets: Any, meta: Any) -> None:
     """Copy the runs that are kept, bucket by bucket in the given order."""
     old_ints, old_floats, old_keys, old_buckets, keep = old

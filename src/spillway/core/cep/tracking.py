@@ -106,6 +106,32 @@ def path_of(slots: Any, paths: Any, parent: int, state: int, kind: int) -> Any:
 
 
 @kernel
+def write_down(
+    record: Any,
+    recordx: Any,
+    at: int,
+    serial: int,
+    state: int,
+    parent: int,
+    row: int,
+    first: int,
+    now: int,
+    complete: bool,
+    xs: Any,
+) -> None:
+    """Write an entry of the record, in the order of ``RECORD``, and the run's features beside it."""
+    record[0, at] = serial
+    record[1, at] = state
+    record[2, at] = parent
+    record[3, at] = row
+    record[4, at] = first
+    record[5, at] = now
+    record[6, at] = complete
+    for n in range(len(xs)):
+        recordx[n, at] = xs[n]
+
+
+@kernel
 def _spread(paths: Any, counts: Any, cost: Any, completed: Any, own: Any, tested: Any) -> None:
     """Add what was counted by path to the tables of the path and of all before it, one generation at a time."""
     count = paths[0, 3]
