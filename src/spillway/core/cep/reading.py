@@ -6,9 +6,13 @@ column                  becomes
 whole number, truth     a whole number of 64 bits
 time, date              microseconds; what is finer is cut off
 text                    its code in a vocabulary, so that equal texts are equal numbers
-fraction, decimal       a fraction of 64 bits; decimals have at most 15 digits
+fraction, decimal       a fraction of 64 bits, of a decimal the nearest; decimals have at most 15 digits
 null                    the smallest whole number, or NaN
 ======================  ===============================================================================
+
+A decimal is a whole number of digits over a power of ten, and both are exact as fractions: their quotient is rounded
+once, to what ``float`` makes of the decimal's text. A constant of a query is read in that way, and Spark's own cast
+gives the same, while Arrow's is off by one in the last place for every seventh number.
 
 Rows without a time are not in the stream. They have a number like all others, counted from 0 over the whole life.
 """
@@ -34,6 +38,8 @@ from spillway.errors import SpillwayError, invalid
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+_EXACT_DIGITS = 15  # of a whole number, and
+_EXACT_POWER = 22  # of ten, that are fractions of 64 bits as they are
 
 
 @dataclass
@@ -175,7 +181,23 @@ def _whole(column: pa.Array, name: str) -> Ints:
 
 
 def _fractions(column: pa.Array) -> Floats:
+    if pa.types.is_decimal(column.type):
+        return _quotients(column)
     return np.asarray(pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False))
+
+
+def _quotients(column: pa.Array) -> Floats:
+    """Return decimals as the nearest fractions, nulls as NaN."""
+    kind = column.type
+    if kind.precision > _EXACT_DIGITS or abs(kind.scale) > _EXACT_POWER:
+        found = [np.nan if value is None else float(value) for value in column.to_pylist()]
+        return np.array(found, np.float64)
+    wide = column.cast(pa.decimal128(kind.precision, kind.scale))
+    digits = wide.view(pa.decimal128(kind.precision, 0)).cast(pa.int64())
+    whole = pc.fill_null(digits, 0).to_numpy(zero_copy_only=False)
+    power = float(10 ** abs(kind.scale))
+    numbers = whole / power if kind.scale >= 0 else whole * power
+    return np.where(column.is_valid().to_numpy(zero_copy_only=False), numbers, np.nan)
 
 
 def kinds_of(found: Mapping[str, str]) -> dict[str, Kind]:
