@@ -35,6 +35,11 @@ def stream(rows: int, salt: int) -> pa.Table:
     )
 
 
+def steady(rows: int, salt: int) -> pa.Table:
+    """The same in order, and each row has a time."""
+    return stream(rows, salt).set_column(0, "ts", pa.array(np.arange(rows), pa.timestamp("us")))
+
+
 def found(table: pa.Table) -> set[str]:
     rows = [str(row) for row in table.to_pylist()]
     assert len(set(rows)) == len(rows)
@@ -102,6 +107,36 @@ def test_a_tighter_bound_finds_less(table: pa.Table, everything: set[str]) -> No
         sizes.append(run(QUERY, table, time="ts", type="type", shedding=how).num_rows)
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] < sizes[0] / 2
+
+
+def test_a_ratio_is_one_of_the_percentile_that_is_bounded() -> None:
+    """A bound of the 95th percentile itself takes next to nothing; one of the mean would take most."""
+    table, history = (steady(6000, salt) for salt in (1, 11))
+    query = QUERY.replace("100 us", "300 us")
+    everything = run(query, table, time="ts", type="type").num_rows
+    plain = Shed(bound_ratio=1.0, history=history, percentile=95.0, index="attributes")
+    whole, half, mean = (
+        run(query, table, time="ts", type="type", shedding=replace(plain, **options)).num_rows
+        for options in ({}, {"bound_ratio": 0.5}, {"percentile": None, "bound_ratio": 0.5})
+    )
+    assert 0.85 * everything < whole <= everything
+    assert 0.4 * mean < half < 0.9 * everything
+
+
+def test_the_latency_of_matches_is_another_bound() -> None:
+    """Where only events that complete matches count, discarding some of them does not make the others faster."""
+    table, history = (steady(6000, salt) for salt in (2, 12))
+    query = QUERY.replace("100 us", "300 us")
+    everything = found(run(query, table, time="ts", type="type"))
+    tight = Shed(bound_ratio=0.2, history=history, index="attributes")
+    of_all, of_matches = (
+        found(run(query, table, time="ts", type="type", shedding=replace(tight, over=over)))
+        for over in ("all", "completing")
+    )
+    assert of_all < everything
+    assert of_matches < everything
+    assert of_matches != of_all
+    assert len(of_matches) > 0.05 * len(everything)
 
 
 def test_partial_matches_that_timed_out_are_a_second_table() -> None:
@@ -209,15 +244,16 @@ def test_short_and_empty_tables() -> None:
     ("options", "message"),
     [
         ({"strategy": "hybrit", "bound_s": 1.0}, "did you mean 'hybrid'"),
-        ({"strategy": "random_state"}, r"bound_s = None .* bound_ratio=0.5 is half"),
         ({"strategy": "random_state", "bound_s": 0.0}, "bound_s = 0.0"),
         ({"strategy": "random_state", "bound_s": 1.0, "bound_ratio": 0.5}, "there is one bound"),
         ({"strategy": "random_state", "bound_ratio": 0.5}, "it is a share of what that took"),
-        ({"bound_s": 1.0}, "a table that 'hybrid' can learn from"),
         ({"bound_s": 1.0, "history": [1]}, "history = 'list'"),
         ({"strategy": "none", "check_events": 0}, "check_events = 0"),
         ({"strategy": "none", "smooth_events": 0}, "smooth_events = 0"),
         ({"strategy": "none", "percentile": 101}, "percentile = 101"),
+        ({"strategy": "none", "percentile": 0.95}, r"percentile = 0.95 .* that share is 95"),
+        ({"strategy": "none", "over": "completed"}, "did you mean 'completing'"),
+        ({"strategy": "none", "index": "attribute"}, "did you mean 'attributes'"),
         ({"strategy": "none", "unit_s": -1}, "unit_s = -1"),
         ({"strategy": "none", "salt": 0.5}, "salt = 0.5"),
         ({"strategy": "none", "delay_events": -1}, "delay_events = -1"),
@@ -237,7 +273,14 @@ def test_wrong_arguments_are_told(table: pa.Table) -> None:
         run(QUERY, table, time="ts", type="type", shedding="hybrid")  # type: ignore[arg-type]
     with pytest.raises(SpillwayError, match="table = 'list'"):
         run(QUERY, [1], time="ts", type="type")  # type: ignore[arg-type]
+    for how, message in (
+        (Shed(strategy="random_state"), r"bound_s = None .* bound_ratio=0.5 is half"),
+        (Shed(bound_s=1.0), "a table that 'hybrid' can learn from"),
+    ):
+        with pytest.raises(SpillwayError, match=message):
+            run(QUERY, table, time="ts", type="type", shedding=how)
     for history, message in (
+        (table.set_column(1, "type", pa.array(["D"] * table.num_rows)), "no rows .* begins: of type A"),
         (table.drop_columns("v"), "history: line 1, column .* no attribute 'v'"),
         (table.drop_columns("ts"), "history: time = 'ts'"),
         (table.set_column(3, "v", table["v"].cast(pa.float64())), "'int' as in the table, not 'float'"),

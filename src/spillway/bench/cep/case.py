@@ -138,8 +138,7 @@ class Prepared:
     def unshed_s(self, over: Over = "all", percentile: float | None = None) -> float:
         """Return the latency without shedding: the mean, or a percentile."""
         truth = self.truth if over == "all" else self.truth_completing
-        times = truth.times[self.since :][truth.measured[self.since :]]
-        return float(times.mean() if percentile is None else np.percentile(times, percentile))
+        return truth.latency_s(self.since, percentile)
 
     def shed(
         self,
@@ -214,7 +213,7 @@ def _prepared(case: Case, seed: int) -> Prepared:
 def _learned(case: Case) -> Learned:
     table = case.stream.table(case.history_windows * case.window, HISTORY_SEED)
     estimation = EstimationConfig(clusters=case.clusters)
-    return learn(_config(case, table.schema), table, estimation)
+    return learn(_config(case, table.schema), table, estimation, resource=case.resource)
 
 
 def _config(case: Case, schema: pa.Schema) -> PatternConfig:

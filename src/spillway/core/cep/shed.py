@@ -32,6 +32,7 @@ from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.estimation import EstimationConfig
 from spillway.core.cep.estimation.learn import LEAST_WINDOWS, learn, windows_in
 from spillway.core.cep.operator import Patterns
+from spillway.core.cep.plan import IndexBy
 from spillway.core.cep.shedding.cost_model import Resource
 from spillway.core.cep.shedding.enforcer import Enforcer, Strategy
 from spillway.core.cep.shedding.hybrid import Selection
@@ -39,7 +40,7 @@ from spillway.core.cep.shedding.learned import Learned
 from spillway.core.cep.shedding.monotonic import may_invent
 from spillway.core.cep.shedding.simulate import StrategyName, simulate, strategy_of
 from spillway.core.cep.shedding.trigger import TriggerConfig
-from spillway.core.cep.shedding.watch import WatchConfig
+from spillway.core.cep.shedding.watch import Over, WatchConfig
 from spillway.core.cep.syntax import Query
 from spillway.core.control.checks import require_number, require_whole
 from spillway.core.join.values import rows_in_time, times_of
@@ -60,7 +61,10 @@ class Shed:
     - ``strategy``: ``hybrid``, its halves ``state`` and ``input``, or what they are compared with: ``random_input``,
       ``selective_input``, ``random_state``, ``selective_state``. ``none`` sheds nothing.
     - ``bound_s``: the latency of an event, in seconds of virtual time; or ``bound_ratio``, of that in the history.
+      On Spark neither is given: there the controller says how much work there is time for.
     - ``history``: a table to learn from, with the same columns.
+    - ``over``: whose latency is bounded, that of ``all`` events, a discarded one taking no time, or of ``completing``
+      ones, which can complete a match and were not discarded: then it is that of matches, as in the paper.
     - ``smooth_events``: over how many events the latency is taken; ``percentile`` of it, None for the mean.
     - ``check_events``: how many events pass between two checks; None for a twentieth of those in a window, between 5
       and 100.
@@ -69,6 +73,8 @@ class Shed:
     - ``resource``: Ω, what it costs to examine a run: ``none`` (all the same), ``conditions``, ``length``.
     - ``clusters``: how many kinds of runs are told apart in each state; None leaves it to the gap statistic.
     - ``slices``: in how many parts of its window a run may be worth something different.
+    - ``index``: which equalities find runs: ``all``, also computed ones, ``attributes`` as in the paper, ``none``. The
+      more of them, the less work is in vain, and the less there is to choose.
     - ``unit_s``: seconds per unit of work.
     - ``salt``: other ones choose other events and runs.
     """
@@ -77,6 +83,7 @@ class Shed:
     bound_s: float | None = None
     bound_ratio: float | None = None
     history: pa.Table | None = None
+    over: Over = "all"
     smooth_events: int = 1000
     percentile: float | None = None
     check_events: int | None = None
@@ -85,6 +92,7 @@ class Shed:
     resource: Resource = "none"
     clusters: int | None = 10
     slices: int = 4
+    index: IndexBy = "all"
     unit_s: float = 1e-6
     salt: int = 0
 
@@ -94,16 +102,17 @@ class Shed:
         self._check_bound()
         if self.history is not None and not isinstance(self.history, pa.Table):
             raise invalid("history", type(self.history).__name__, "a pyarrow Table")
-        if self.history is None and self.strategy not in _BY_CHANCE:
-            hint = "give a stretch of the stream of three windows, or shed by chance: 'random_state'"
-            raise invalid("history", None, f"a table that {self.strategy!r} can learn from", hint=hint)
         require_whole("smooth_events", self.smooth_events, 1, 10**7)
         if self.percentile is not None:
             require_number("percentile", self.percentile, 0.0, 100.0)
+            if 0.0 < self.percentile < 1.0:
+                hint = f"the percentile of that share is {100 * self.percentile:g}"
+                raise invalid("percentile", self.percentile, "0, or a number from 1 to 100", hint=hint)
         if self.check_events is not None:
             require_whole("check_events", self.check_events, 1, 10**9)
         require_whole("delay_events", self.delay_events, 0, 10**9)
-        for field, choices in (("select", get_args(Selection)), ("resource", get_args(Resource))):
+        for field, of in (("select", Selection), ("resource", Resource), ("over", Over), ("index", IndexBy)):
+            choices = get_args(of)
             if getattr(self, field) not in choices:
                 raise unknown(field, getattr(self, field), choices)
         EstimationConfig(clusters=self.clusters)
@@ -115,9 +124,6 @@ class Shed:
         given = [name for name in ("bound_s", "bound_ratio") if getattr(self, name) is not None]
         if len(given) == 2:
             raise invalid("bound_ratio", self.bound_ratio, "None where bound_s is given: there is one bound")
-        if not given and self.strategy != "none":
-            hint = "bound_ratio=0.5 is half of what an event took in the history"
-            raise invalid("bound_s", None, "the seconds that an event may take on average", hint=hint)
         for name in given:
             require_number(name, getattr(self, name), 0.0, above=True)
         if self.bound_ratio is not None and self.history is None:
@@ -125,15 +131,28 @@ class Shed:
                 "history", None, "a table where bound_ratio is given: it is a share of what that took"
             )
 
-    def build(self, learned: Learned) -> Strategy | None:
-        """Return the strategy with what was learned, or None where nothing is shed."""
+    def require_bound(self) -> None:
+        """Refuse to shed in memory without a bound, or without anything to learn from."""
+        if self.strategy != "none" and self.bound_s is None and self.bound_ratio is None:
+            hint = "bound_ratio=0.5 is half of what an event took in the history"
+            raise invalid("bound_s", None, "the seconds that an event may take on average", hint=hint)
+        if self.history is None and self.strategy not in _BY_CHANCE:
+            hint = "give a stretch of the stream of three windows, or shed by chance: 'random_state'"
+            raise invalid("history", None, f"a table that {self.strategy!r} can learn from", hint=hint)
+
+    def build(self, learned: Learned, unshed_s: float | None) -> Strategy | None:
+        """Return the strategy with what was learned, or None where nothing is shed.
+
+        ``unshed_s`` is the latency without shedding: the mean or the percentile, of the events that ``over`` says.
+        """
         if self.strategy == "none":
             return None
-        unshed_s = float(learned.per_event[0]) * self.unit_s
-        bound_s = self.bound_s if self.bound_ratio is None else self.bound_ratio * unshed_s
+        bound_s = self.bound_s if self.bound_ratio is None else self.bound_ratio * (unshed_s or self.unit_s)
         trigger = TriggerConfig(bound_s=bound_s, delay_events=self.delay_events)  # type: ignore[arg-type]
-        watch = WatchConfig(trigger=trigger, smooth=self.smooth_events, percentile=self.percentile)
-        return strategy_of(self.strategy, watch, learned, select=self.select, unshed_s=unshed_s or None)
+        watch = WatchConfig(
+            trigger=trigger, over=self.over, smooth=self.smooth_events, percentile=self.percentile
+        )
+        return strategy_of(self.strategy, watch, learned, select=self.select, unshed_s=unshed_s)
 
 
 def shed_of(given: object) -> Shed | None:
@@ -180,9 +199,10 @@ def _not_crowded(enforcer: Enforcer) -> None:
 
 def shed_matches(config: PatternConfig, table: pa.Table, shed: Shed) -> pa.Table:
     """Return the matches that are found under a bound, with the numbers of their rows in the table."""
-    config = replace(config, slices=shed.slices)
+    shed.require_bound()
+    config = replace(config, slices=shed.slices, index=shed.index)
     patterns = config.build()
-    learned = _learned(patterns, shed)
+    learned, unshed_s = _learned(patterns, shed)
     rows = rows_in_time(table, config.time)
     why = invented(config.tree, shed.strategy)
     schema = patterns.schema if why is None else patterns.schema.with_metadata({INVENTED: why})
@@ -193,7 +213,8 @@ def shed_matches(config: PatternConfig, table: pa.Table, shed: Shed) -> pa.Table
         config,
         ordered,
         learned,
-        shed.build(learned),
+        shed.build(learned, unshed_s),
+        over=shed.over,
         check_events=shed.check_events or _twentieth(config, ordered),
         unit_s=shed.unit_s,
         resource=shed.resource,
@@ -214,13 +235,14 @@ def _twentieth(config: PatternConfig, table: pa.Table) -> int:
     return int(min(100.0, max(5.0, table.num_rows / max(windows, 1e-9) / 20)))
 
 
-def _learned(patterns: Patterns, shed: Shed) -> Learned:
-    """Return what is learned from the history, or that nothing is known."""
+def _learned(patterns: Patterns, shed: Shed) -> tuple[Learned, float | None]:
+    """Return what is learned from the history, and the latency there; or that nothing is known."""
     plan, config = patterns.plan, patterns.config
     if shed.history is None:
-        return Learned.nothing(
+        nothing = Learned.nothing(
             len(plan.elements), len(plan.types), config.slices, last_repeats=plan.elements[-1].repeated
         )
+        return nothing, None
     history = table_of("history", shed.history)
     try:
         past = replace(config, schema=history.schema)
@@ -237,7 +259,9 @@ def _learned(patterns: Patterns, shed: Shed) -> Learned:
     if windows < LEAST_WINDOWS:
         allowed = f"rows of {LEAST_WINDOWS:g} windows or more, better three"
         raise invalid("history", f"a table over {windows:.2g} windows", allowed)
-    return learn(past, rows, EstimationConfig(clusters=shed.clusters), resource=shed.resource)
+    learned = learn(past, rows, EstimationConfig(clusters=shed.clusters), resource=shed.resource)
+    everything = simulate(past, rows, learned, None, over=shed.over, unit_s=shed.unit_s)
+    return learned, everything.latency_s(rows.num_rows // 2, shed.percentile) or None
 
 
 def _at(rows: Ints, places: pa.Array) -> pa.Array:

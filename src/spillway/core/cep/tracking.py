@@ -133,7 +133,10 @@ def write_down(
 
 @kernel
 def _spread(paths: Any, counts: Any, cost: Any, completed: Any, own: Any, tested: Any) -> None:
-    """Add what was counted by path to the tables of the path and of all before it, one generation at a time."""
+    """Add what was counted by path to the tables of the path and of all before it, one generation at a time.
+
+    ``cost`` is that of looking at a run of a path.
+    """
     count = paths[0, 3]
     above = np.arange(count)
     left = count - 1
@@ -145,7 +148,7 @@ def _spread(paths: Any, counts: Any, cost: Any, completed: Any, own: Any, tested
             if at <= 0:
                 continue
             state, kind = paths[at, 1], paths[at, 2]
-            weight = cost[paths[path, 1]]
+            weight = cost[path]
             for age in range(counts.shape[2]):
                 looks = counts[TESTED, path, age] * weight
                 if first:
@@ -155,6 +158,15 @@ def _spread(paths: Any, counts: Any, cost: Any, completed: Any, own: Any, tested
             above[path] = paths[at, 0]
             left += above[path] > 0
         first = False
+
+
+def _lengths(paths: Ints) -> Floats:
+    """Return of how many rows the runs of each path are: as many as the path has runs, each made by one more row."""
+    length, above = np.ones(len(paths)), paths[:, 0]
+    while (above > 0).any():
+        length += above > 0
+        above = np.where(above > 0, paths[above, 0], 0)
+    return length
 
 
 class FlatTree(Protocol):
@@ -270,8 +282,16 @@ class Tracking:
         return np.array([limits[p] for p in shares], np.int64).reshape(table.shape)
 
     def counted(self, reset: bool = True, omega: Any = None) -> Counted:
-        """Return what was counted since the last call; ``omega`` is the cost of looking at a run, by state."""
-        cost = np.ones(self.states) if omega is None else np.array(omega, np.float64)
+        """Return what was counted since the last call.
+
+        ``omega`` is the cost of looking at a run: 1, a number by state, or its ``"length"`` in rows.
+        """
+        paths = self.paths[: self.paths[0, 3]]
+        if isinstance(omega, str):
+            cost = _lengths(paths)
+        else:
+            by_state = np.ones(self.states) if omega is None else np.array(omega, np.float64)
+            cost = by_state[paths[:, 1]]
         shape = (self.states, self.classes, self.slices)
         found = Counted(np.zeros(shape), np.zeros(shape), np.zeros(shape))
         _spread(self.paths, self.counts, cost, *found)

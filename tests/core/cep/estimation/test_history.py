@@ -84,3 +84,19 @@ def test_features_have_to_belong_to_the_record() -> None:
             slices=1,
             work_per_slice=np.ones(1),
         )
+
+
+def test_by_length_a_run_costs_as_often_as_it_has_rows() -> None:
+    rows = record(
+        [(0, 0, -1, 0, 0, 0, 0), (1, 0, 0, 1, 0, 25, 0), (2, 0, 1, 2, 0, 50, 0), (3, 0, -1, 3, 200, 200, 0)]
+    )
+    h = history_of(
+        rows,
+        np.zeros((4, 0)),
+        within_us=WITHIN,
+        slices=SLICES,
+        work_per_slice=np.array([2.0]),
+        by_length=True,
+    )
+    assert h.cost[2].tolist() == [0, 0, 6, 6], "three rows"
+    assert h.cost[0].tolist() == [2, 2 + 4, 2 + 4 + 6, 2 + 4 + 6]

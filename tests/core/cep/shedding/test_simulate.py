@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from dataclasses import replace
 
@@ -196,6 +197,21 @@ def test_resource_costs_weigh_examinations(
         loads.append(own[1].max() / own[0].max())
     assert loads[1] > 1.5 * loads[0], "three conditions where a run of a and b meets c, one where a meets b"
     assert loads[2] > 1.5 * loads[0]
+
+
+def test_the_length_of_a_run_is_that_of_its_rows() -> None:
+    """Five A in a row make runs of one to five rows, and the B that comes looks at all 31 of them."""
+    table = pa.table({"ts": pa.array(np.arange(6), pa.timestamp("us")), "type": list("AAAAAB"), "v": [1] * 6})
+    query = "PATTERN SEQ(A+ a[], B b) WITHIN 100 us"
+    config = PatternConfig(query, table.schema, time="ts", type="type", tracked=True, compile=False)
+    counted = {}
+    for omega in (None, "length"):
+        finder = config.build()
+        finder.process(table.slice(0, 5))
+        finder.counted()
+        finder.process(table.slice(5))
+        counted[omega] = finder.counted(omega=omega).own[0].sum()
+    assert counted == {None: 31, "length": sum(math.comb(5, rows) * rows for rows in range(1, 6))}
 
 
 def test_what_is_learned_with_resource_costs_agrees_with_what_is_counted(config: PatternConfig) -> None:

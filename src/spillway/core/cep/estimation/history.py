@@ -5,7 +5,7 @@ when it was made, and whether it is a complete match. With Z slices to a window 
 examining a run of a state,
 
     gain(p, z)   complete matches made from p, or from runs made from it, while p was in slice z
-    cost(p, z)   κ · time in slice z, of p and of all runs made from it
+    cost(p, z)   κ · time in slice z, of p and of all runs made from it; times their lengths where Ω is the length
 
 All runs of a chain have the same first row, so they pass from slice to slice together. A run's life is known to its
 end only if its window ended within the stretch: only such runs are learned from (``whole``).
@@ -50,11 +50,12 @@ def history_of(
     slices: int,
     work_per_slice: Floats,
     last_repeats: bool = False,
+    by_length: bool = False,
 ) -> History:
     """Return what the recorded runs brought and took.
 
     ``record`` has the columns serial, state, parent (a serial, -1 for none), row, first_us, at_us and complete;
-    ``work_per_slice`` is κ by state. Where the last element repeats, a complete match may also go on as a run.
+    ``work_per_slice`` is κ by state, for each row of a run if ``by_length``. Where the last element repeats, a complete match may also go on as a run.
     """
     n = len(record["serial"])
     if len(features) != n:
@@ -66,6 +67,8 @@ def history_of(
     runs = ~complete | last_repeats
     gain, cost = np.zeros((n, slices)), np.zeros((n, slices))
     stay = _stay(age, within_us, slices) * work_per_slice[record["state"]][:, None]
+    if by_length:
+        stay *= _lengths(parent)[:, None]
     cost[runs] = stay[runs]
     _credit(np.flatnonzero(runs), parent, stay, cost)
     matches = np.zeros((n, slices))
@@ -83,6 +86,15 @@ def _places(serial: Ints, parent: Ints) -> Ints:
     at = np.searchsorted(serial, parent)
     at = np.minimum(at, max(0, len(serial) - 1))
     return np.where((parent >= 0) & (serial[at] == parent), at, -1).astype(np.int64)
+
+
+def _lengths(parent: Ints) -> Floats:
+    """Return of how many rows each run is: one more than the run it was made from."""
+    length, up = np.ones(len(parent)), parent
+    while (up >= 0).any():
+        length += up >= 0
+        up = np.where(up >= 0, parent[up], -1)
+    return length
 
 
 def _stay(age: Ints, within_us: int, slices: int) -> Floats:

@@ -20,7 +20,7 @@ from spillway.core.cep.estimation.pairing import Shape, paired
 from spillway.core.cep.language.building import walk
 from spillway.core.cep.operator import Patterns
 from spillway.core.cep.plan import Plan
-from spillway.core.cep.shedding.cost_model import Resource, conditions_of, resource_costs
+from spillway.core.cep.shedding.cost_model import Omega, Resource, conditions_of, resource_costs
 from spillway.core.cep.shedding.enforcer import type_numbers
 from spillway.core.cep.shedding.input_filter import InputFilter
 from spillway.core.cep.shedding.learned import Learned
@@ -58,17 +58,24 @@ def learn(
     patterns.record()
     matched = patterns.process(table)
     record, features = patterns.recorded()
-    if not len(record["serial"]):
-        raise SpillwayError("the stretch has no runs to learn from.", hint="give a longer stretch")
     plan = patterns.plan
-    kappa = _work_per_slice(patterns, record, resource_costs(resource, conditions_of(patterns.plan)))
+    if not len(record["serial"]):
+        begins = " or ".join(plan.elements[0].types)
+        raise SpillwayError(
+            f"the history has no rows with which the pattern begins: of type {begins}, as its conditions ask.",
+            hint="give a longer stretch, and look at how its types are written",
+        )
+    omega = resource_costs(resource, conditions_of(plan))
+    by_length = isinstance(omega, str)
+    kappa = _work_per_slice(patterns, record, omega)
     history = history_of(
         record,
         features,
         within_us=patterns.query.within_us,
         slices=config.slices,
-        work_per_slice=kappa,
+        work_per_slice=_work_per_slice(patterns, record, None) if by_length else kappa,
         last_repeats=plan.elements[-1].repeated,
+        by_length=by_length,
     )
     states = [_of_state(plan, history, state, settings) for state in range(len(plan.elements))]
     found = list(each(estimate_recorded, states))
@@ -95,9 +102,9 @@ def _keys(query: Query) -> set[str]:
     return found
 
 
-def _work_per_slice(patterns: Patterns, record: dict[str, Ints], omega: Floats) -> Floats:
-    """Return κ: examinations of the runs of a state over how long they were there, in slices."""
-    _, own, _ = patterns.counted(omega=omega)
+def _work_per_slice(patterns: Patterns, record: dict[str, Ints], omega: Omega | None) -> Floats:
+    """Return κ: examinations of the runs of a state, times Ω, over how long they were there, in slices."""
+    _, own, _ = patterns.counted(reset=False, omega=omega)
     within, end = patterns.query.within_us, record["at_us"].max()
     stayed = np.minimum(record["first_us"] + within, end) - record["at_us"]
     slices = np.bincount(record["state"], stayed / within * own.shape[2], len(own))

@@ -63,6 +63,7 @@ from spillway.errors import invalid, unknown
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Resource = Literal["conditions", "length", "none"]
+Omega = Floats | Literal["length"]
 _FEW = 300.0  # matches, some for each group
 
 
@@ -174,13 +175,15 @@ class CostModel:
         return model
 
 
-def resource_costs(kind: Resource | Sequence[float], conditions: Sequence[int]) -> Floats:
+def resource_costs(kind: Resource | Sequence[float], conditions: Sequence[int]) -> Omega:
     """Return Ω per state, from how many conditions are tested where a run of it is examined, or as it is given.
 
-    >>> resource_costs("conditions", [1, 5]).tolist(), resource_costs("length", [1, 5]).tolist()
-    ([1.0, 5.0], [1.0, 2.0])
-    >>> resource_costs([1.0, 2.5], [1, 5]).tolist()
-    [1.0, 2.5]
+    The length of a run does not follow from its state where an element repeats: it stays a word, and is counted.
+
+    >>> resource_costs("conditions", [1, 5]).tolist(), resource_costs("none", [1, 5]).tolist()
+    ([1.0, 5.0], [1.0, 1.0])
+    >>> resource_costs([1.0, 2.5], [1, 5]).tolist(), resource_costs("length", [1, 5])
+    ([1.0, 2.5], 'length')
     """
     if not isinstance(kind, str):
         given = np.array(kind, np.float64)
@@ -190,7 +193,7 @@ def resource_costs(kind: Resource | Sequence[float], conditions: Sequence[int]) 
     if kind == "conditions":
         return np.maximum(1.0, np.array(conditions, np.float64))
     if kind == "length":
-        return np.arange(1.0, len(conditions) + 1)
+        return kind
     if kind == "none":
         return np.ones(len(conditions))
     raise unknown("resource", kind, ("conditions", "length", "none"))

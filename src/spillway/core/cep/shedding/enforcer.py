@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from spillway.core.blob import BlobFormat, under
 from spillway.core.cep.language.correlation import correlation
 from spillway.core.cep.operator import Patterns
-from spillway.core.cep.shedding.cost_model import Counts
+from spillway.core.cep.shedding.cost_model import Counts, Omega
 from spillway.core.cep.shedding.input_filter import InputFilter
 from spillway.core.cep.shedding.orders import Orders, Room, Seen
 from spillway.core.cep.shedding.tree import Tree
@@ -58,7 +58,7 @@ class Enforcer:
     """A pattern's operator under a strategy.
 
     - ``unit_s``: seconds per unit of work, one number or one for each type of the query (the last for other types).
-    - ``resource``: Ω by state, to weigh examinations with.
+    - ``resource``: Ω, to weigh examinations with: by state, or the length of a run.
     - ``state``: a snapshot to go on from, where the operator goes on from its own. The strategy may be a new one.
     - ``clock``: tells seconds. With it times are real: those of a table are shared among its events by their work.
     """
@@ -71,7 +71,7 @@ class Enforcer:
         last: Tree,
         *,
         unit_s: float | Sequence[float] = 1e-6,
-        resource: Floats | None = None,
+        resource: Omega | None = None,
         salt: int = 0,
         state: bytes | None = None,
         clock: Callable[[], float] | None = None,

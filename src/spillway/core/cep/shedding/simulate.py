@@ -69,10 +69,12 @@ class Outcome:
         """The share of events that were discarded."""
         return float(1.0 - self.kept.mean()) if len(self.kept) else 0.0
 
-    def latency_s(self, since: int = 0) -> float:
-        """Return the mean latency of the events that count, since an event."""
+    def latency_s(self, since: int = 0, percentile: float | None = None) -> float:
+        """Return the mean latency of the events that count, since an event, or a percentile of it."""
         times = self.times[since:][self.measured[since:]]
-        return float(times.mean()) if len(times) else 0.0
+        if not len(times):
+            return 0.0
+        return float(times.mean() if percentile is None else np.percentile(times, percentile))
 
     def held(
         self, bound_s: float, size: int = 1000, percentile: float | None = None, since: int = 0
