@@ -7,14 +7,16 @@ with a negated element, when its window has passed.
 **State.** Runs, the chains of repeated elements, rows that may be forbidden, matches that are held, and rows that
 wait for a watermark. ``snapshot()`` is all of it. ``size`` says how many runs there are and what memory they take.
 
-**Shedding.** With ``tracked`` runs have classes (``classify``), are counted (``alive``, ``counted``), can be dropped
-(``shed``), refused (``refuse``) and recorded (``record``, ``recorded``); see ``tracking``.
+**Errors.** Where ``process`` refuses a table or a budget, all is as it was before the call.
+
+**Shedding.** With ``tracked`` runs have classes, are counted, and can be dropped, refused and recorded: see
+``handles``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,20 +26,21 @@ from spillway.core.blob import together, under
 from spillway.core.cep.codegen import Program
 from spillway.core.cep.compiled import compiled, interpreted
 from spillway.core.cep.config import PatternConfig
+from spillway.core.cep.handles import Handles
 from spillway.core.cep.language import to_text
-from spillway.core.cep.layout import BEGAN, CROWDED, FAIL, HEAD, NODES, OUTPUT, RECORDED, RECORDS, ROW, SERIAL
+from spillway.core.cep.layout import BEGAN, CROWDED, FAIL, HEAD, NODES, OUTPUT, RECORDS, ROW, SERIAL
 from spillway.core.cep.numbering import Numbering
 from spillway.core.cep.output import Output
 from spillway.core.cep.placing import texts_of
 from spillway.core.cep.plan import Plan
-from spillway.core.cep.reading import Bools, Floats, Ints, Reader, Rows, kinds_of, with_pause
+from spillway.core.cep.reading import Bools, Ints, Reader, Rows, kinds_of, with_pause
 from spillway.core.cep.runs import Runs
 from spillway.core.cep.snapshot import from_bytes, to_bytes
-from spillway.core.cep.terms import NULL, words
+from spillway.core.cep.terms import NULL
 from spillway.core.cep.timeouts import Timeouts
-from spillway.core.cep.tracking import Counted, FlatTree, Tracking
+from spillway.core.cep.tracking import Tracking
 from spillway.core.cep.work import Size, Work
-from spillway.core.chance import mix, threshold
+from spillway.core.control.checks import require_number
 from spillway.core.join.vocabulary import Vocabulary
 from spillway.errors import SpillwayError
 
@@ -46,7 +49,7 @@ _ALL = 2**62  # a budget that is never spent
 _ENOUGH = 0.95  # of the runs that there may be
 
 
-class Patterns:
+class Patterns(Handles):
     """The matches of one query in one stream."""
 
     def __init__(self, config: PatternConfig, state: bytes | None = None) -> None:
@@ -107,21 +110,22 @@ class Patterns:
     ) -> pa.Table:
         """Process rows and return their matches.
 
-        Once the budget is spent the rows that are left are dropped; rows that ``keep`` says no to are dropped as
-        well. They have a number but are not looked at. With ``until_us``, a watermark, rows that are later than it
-        wait, those up to it that come after this call are late, and what has expired by then is freed, or comes out
-        if it is a match that was held.
+        Once the budget, in units of work, is spent the rows that are left are dropped; None and infinity are no
+        limit. Rows that ``keep`` says no to are dropped as well. They have a number but are not looked at. With
+        ``until_us``, a watermark, rows that are later than it wait, those up to it that come after this call are
+        late, and what has expired by then is freed, or comes out if it is a match that was held.
         """
-        self.work = Work()
+        units = _units(budget)
         rows = self._reader.none() if table is None else self._reader.read(table, keep)
-        self.span_us = (int(rows.times[0]), int(rows.times[-1])) if len(rows) else None
-        if len(self._waiting):
-            rows, self._waiting = self._waiting.then(rows), self._reader.none()
-        if until_us is not None:
-            ready = int(np.searchsorted(rows.times, until_us, side="right"))
-            self._waiting, rows = rows.part(ready), rows.part(0, ready)
-        rows = self._timely(rows)
-        self._advance(rows, _ALL if budget is None else max(0, int(budget)), until_us)
+        span_us = (int(rows.times[0]), int(rows.times[-1])) if len(rows) else None
+        rows = self._waiting.then(rows) if len(self._waiting) else rows
+        ready = len(rows) if until_us is None else int(np.searchsorted(rows.times, until_us, side="right"))
+        late = self._late(rows.times[:ready])
+        # Only from here on anything changes: a caller whose table was refused can go on with another.
+        self._reader.next_number += 0 if table is None else table.num_rows
+        self._waiting = rows.part(ready) if ready < len(rows) else self._reader.none()
+        self.work, self.span_us = Work(late_rows=late), span_us
+        self._advance(rows.part(late, ready), units, until_us)
         matches = self._output.table(self._numbering)
         self.work.matches = matches.num_rows
         self._settle()
@@ -132,15 +136,15 @@ class Patterns:
         waiting = self.process(None)
         return pa.concat_tables([waiting, self.process(None, until_us=FOREVER)])
 
-    def _timely(self, rows: Rows) -> Rows:
-        late = int(np.searchsorted(rows.times, self._now, side="left"))
+    def _late(self, times: Ints) -> int:
+        """Return how many of the times, which are in order, are late; refuse them if they are an error."""
+        late = int(np.searchsorted(times, self._now, side="left"))
         if late and self.config.late == "error":
             raise SpillwayError(
                 f"time = {self.config.time!r}: {late} rows are earlier than rows that have been processed.",
                 hint="process rows in the order of time, pass until_us, or late='drop'",
             )
-        self.work.late_rows = late
-        return rows.part(late) if late else rows
+        return late
 
     def _advance(self, rows: Rows, budget: int, until_us: int | None) -> None:
         count, base = len(rows), self._numbering.next
@@ -274,94 +278,6 @@ class Patterns:
         numbers += [int(self._waiting.numbers.min())] if len(self._waiting) else []
         return min(numbers, default=self._reader.next_number)
 
-    # What shedding uses.
-
-    def feature_names(self, state: int) -> tuple[str, ...]:
-        """The features of runs of a state, in the order in which trees count them."""
-        return tuple(words(ref) for ref in self.plan.features(state))
-
-    def classify(self, trees: Sequence[FlatTree | None], events: FlatTree | None = None) -> None:
-        """Take a decision tree for each state, and one over the last state's features for rows that complete."""
-        self._tracked.classify(trees, events)
-
-    def alive(self) -> Ints:
-        """Return how many runs there are by [state, class, slice], at the time of the last row."""
-        return self._runs.alive(self._tracked, self._now)
-
-    def counted(self, reset: bool = True, omega: Any = None) -> Counted:
-        """Return ``completed``, ``own`` and ``tested`` by [state, class, slice] since the last call.
-
-        ``omega`` is the cost of looking at a run, by state, 1 if it is not given; see ``tracking``.
-        """
-        return self._tracked.counted(reset, omega)
-
-    def examined(self) -> int:
-        """Return how many runs were looked at since ``counted`` was last called."""
-        return self._tracked.examined()
-
-    def paired(self) -> tuple[Ints, Ints]:
-        """Return matches by [class of the run, class of the row] and runs offered, since the last call."""
-        return self._tracked.paired()
-
-    def attributes(self, table: pa.Table) -> dict[str, Floats]:
-        """Return the columns of a table that the query names as features have them: texts as codes."""
-        return self._reader.attributes(table)
-
-    def shed(self, share: Any, salt: int = 0, spare: float = 0.0) -> Ints:
-        """Drop the given share, by [state, class, slice], of the runs that live; return how many by state.
-
-        The age of a run is that at the time of the last row. Runs are chosen by a hash of the salt and their serial
-        number; the share ``spare`` of them, always the same ones, is never dropped.
-        """
-        tracking = self._tracked
-        salts = np.array([mix(salt), tracking.salt[1]])
-        limits = tracking.thresholds_of(share)
-        if self._timeouts is None:
-            return self._runs.shed(self._now, limits, salts, threshold(spare))
-        self._take_records()
-        before = self._runs.serials()
-        gone = self._runs.shed(self._now, limits, salts, threshold(spare))
-        alive = self._runs.serials()
-        self._timeouts.forget(np.setdiff1d(before, alive), alive)
-        return gone
-
-    def _shed_held(self, share: float, salt: int) -> None:
-        tracking = self._tracked
-        salts = np.array([mix(salt), tracking.salt[1]])
-        self._runs.shed_held(self._now, tracking.thresholds_of(share)[0], salts)
-
-    def refuse(self, share: Any, salt: int = 0, spare: float = 0.0) -> None:
-        """Do not make the given share, by [state, class, slice at making], of new runs from now on."""
-        self._tracked.refuse(share, salt, spare)
-
-    @property
-    def refused(self) -> Ints:
-        """How many runs were refused, by state, over the whole life."""
-        return self._tracked.refused.copy()
-
-    def record(self) -> None:
-        """Record all runs from now on."""
-        self._tracked.start_recording(kept=True)
-        self._cursor[RECORDED] = 0
-
-    def recorded(self) -> tuple[dict[str, Ints], Floats]:
-        """Return the record by name and the features of each entry, and start afresh; see ``tracking``."""
-        return self._tracked.recorded(self._timeouts is not None, self.plan.elements[-1].repeated)
-
-    @property
-    def _tracked(self) -> Tracking:
-        if self._tracking is None:
-            raise SpillwayError(
-                "runs are not tracked: they are not counted, nor shed.", hint="pass tracked=True"
-            )
-        return self._tracking
-
-    def _take_records(self) -> None:
-        new = self._tracked.take_records(int(self._cursor[RECORDED]), self._numbering)
-        if self._timeouts is not None:
-            self._timeouts.add(new)
-        self._cursor[RECORDED] = 0
-
     # State.
 
     def snapshot(self) -> bytes:
@@ -409,3 +325,12 @@ class Patterns:
         tracked += ", with timeouts" if config.timeouts else ""
         named = ", ".join(f"{name} {kind}" for name, kind in self.plan.attributes)
         return f"{to_text(self.query)} over {named}, index {config.index}{tracked}"
+
+
+def _units(budget: float | None) -> int:
+    """Return a budget in whole units of work; less than nothing is nothing."""
+    if budget is None or budget == math.inf:
+        return _ALL
+    number = budget.item() if isinstance(budget, np.generic) else budget
+    require_number("budget", number, hint="None or infinity is no limit")
+    return min(_ALL, max(0, int(number)))

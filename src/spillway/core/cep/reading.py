@@ -106,7 +106,10 @@ class Reader:
         )
 
     def read(self, table: pa.Table, keep: Bools | None) -> Rows:
-        """Return the rows of a table that have a time, in its order."""
+        """Return the rows of a table that have a time, in its order.
+
+        They are numbered from ``next_number`` on, which is left to the caller to move: a table may still be refused.
+        """
         if not isinstance(table, pa.Table):
             raise invalid("table", type(table).__name__, "a pyarrow Table")
         times, timed = times_of(table, self._time)
@@ -118,7 +121,6 @@ class Reader:
             )
         ints, floats = self._columns(table)
         numbers = np.arange(self.next_number, self.next_number + len(times))
-        self.next_number += len(times)
         kinds = self._kinds(table)
         rows = Rows(_own(times), _own(kinds), _own(np.asarray(keep, np.bool_)), numbers, ints, floats)
         if timed.all() and (times[1:] >= times[:-1]).all():

@@ -39,6 +39,22 @@ def test_late_rows() -> None:
     assert finder.work.late_rows == 1
 
 
+def test_a_table_that_is_refused_leaves_all_as_it_was() -> None:
+    table = typed("ABAB")
+    finder = patterns(PAIR, table)
+    finder.process(table.slice(1), until_us=1_500_000)
+    size, work, state = finder.size, finder.work, finder.snapshot()
+    assert (size.waiting_rows, work.rows) == (2, 1)
+    for refused in (table.slice(0, 1), table.drop(["type"]), table.set_column(1, "type", [[[1]]] * 4)):
+        with pytest.raises(SpillwayError):
+            finder.process(refused)
+        with pytest.raises(SpillwayError):
+            finder.process(table.slice(3), budget=float("nan"))
+        assert (finder.size, finder.work, finder.snapshot()) == (size, work, state)
+    assert finder.flush().to_pylist() == [{"a": 1, "b": 2}], "the rows that waited, and their numbers"
+    assert finder.oldest_row() == 3
+
+
 def test_dropped_rows_have_a_number_and_no_work() -> None:
     table = typed("AABB")
     finder = patterns(PAIR, table)
@@ -65,6 +81,22 @@ def test_rows_beyond_the_budget_are_dropped() -> None:
     found = patterns(PAIR, table).process(table, budget=int(whole.work.per_row[:4].sum()))
     assert found.to_pylist() == [{"a": 0, "b": 3}, {"a": 1, "b": 3}, {"a": 2, "b": 3}]
     assert patterns(PAIR, table).process(table, budget=0).num_rows == 0
+
+
+@pytest.mark.parametrize("budget", [None, np.inf, np.float64("inf"), 1e30, 10**30, np.int64(10**6), 1e6])
+def test_a_budget_may_be_no_limit(budget: float | None) -> None:
+    table = typed("AAABBB")
+    finder = patterns(PAIR, table)
+    assert finder.process(table, budget=budget).num_rows == 9
+    assert finder.work.dropped_rows == 0
+
+
+@pytest.mark.parametrize("budget", [np.nan, -np.inf, "x", True])
+def test_a_budget_is_a_number(budget: float) -> None:
+    table = typed("AB")
+    with pytest.raises(SpillwayError, match=r"^budget = .* Hint: None or infinity is no limit$"):
+        patterns(PAIR, table).process(table, budget=budget)
+    assert patterns(PAIR, table).process(table, budget=-1).num_rows == 0, "what is spent already"
 
 
 def test_a_budget_ends_between_rows_wherever_the_program_had_to_stop() -> None:
