@@ -36,9 +36,10 @@ from spillway.core.cep.plan import Plan
 from spillway.core.cep.reading import Bools, Ints, Reader, Rows, kinds_of, with_pause
 from spillway.core.cep.runs import Runs
 from spillway.core.cep.snapshot import from_bytes, to_bytes
+from spillway.core.cep.store import live
 from spillway.core.cep.terms import NULL
 from spillway.core.cep.timeouts import Timeouts
-from spillway.core.cep.tracking import Tracking
+from spillway.core.cep.tracking import RECORD, Tracking
 from spillway.core.cep.work import Size, Work
 from spillway.core.control.checks import require_number
 from spillway.core.join.vocabulary import Vocabulary
@@ -277,6 +278,28 @@ class Patterns(Handles):
         numbers = [] if kept is None else [kept]
         numbers += [int(self._waiting.numbers.min())] if len(self._waiting) else []
         return min(numbers, default=self._reader.next_number)
+
+    def rows_in_use(self) -> Ints:
+        """Return the numbers of the rows that may still come out, in order; payloads of all others may be let go.
+
+        These are the rows of runs, held matches, the record of timeouts, and rows that wait. Rows of negated elements
+        are kept too, in their indexes, but come out in no match.
+        """
+        runs, low = self._runs, self._numbering.low
+        used = np.zeros(self._numbering.next - low, np.bool_)
+        for number, leaves in enumerate(runs.layout.leaves):
+            if number < runs.layout.first_ban or number == runs.layout.held:
+                ints, places = runs.stores[number].ints, live(runs.stores[number])
+                places = places[ints[0, places] > self._limit]
+                for leaf in leaves:
+                    if leaf.which == "row":
+                        used[ints[runs.layout.column(number, leaf)[1], places] - low] = True
+        chained = runs.chains.links[0, : runs.chains.top[0]]
+        used[chained[chained >= low] - low] = True
+        found = [self._numbering.numbers(low + np.flatnonzero(used)), self._waiting.numbers]
+        if self._timeouts is not None:
+            found += [part[RECORD.index("row")] for part in self._timeouts.snapshot().values()]
+        return np.unique(np.concatenate(found))
 
     # State.
 
