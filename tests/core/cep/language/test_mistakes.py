@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spillway.core.cep import run
 from spillway.core.cep.language import QueryError, check, parse
 from spillway.core.cep.language.listings import LISTINGS
 from spillway.core.cep.syntax import Place
@@ -50,7 +51,21 @@ def refused(text: str, pointed: bool = True) -> QueryError:
         ("PATTERN SEQ(§) WITHIN 1 s", "expected an element such as A a, B+ b[] or NEG C c."),
         ("PATTERN SEQ(A§) WITHIN 1 s", "found ')', expected a variable, as in A a or B+ b[]."),
         ("PATTERN SEQ(A a§", "the query ends here, expected a comma or )."),
+        ("PATTERN §A a WITHIN 1 s", "a pattern is written SEQ("),
+        (
+            "PATTERN §AND(A a, B b) WITHIN 1 s",
+            "a query for each order: SEQ(A a, B b), and another one SEQ(B b, A a)",
+        ),
+        ("PATTERN §all(A a, B b) WITHIN 1 s", "a query for each order"),
+        ("PATTERN §OR(A a, B b) WITHIN 1 s", "(B|C) b; other alternatives are queries"),
         ("PATTERN SEQ(A a §; B b) WITHIN 1 s", "found ';', expected a comma or )."),
+        ("PATTERN SEQ(A a§; B b) WITHIN 1 s", "elements are separated by commas"),
+        ("PATTERN SEQ(A a, B+ b[]§; C c) WITHIN 1 s", "elements are separated by commas"),
+        ("PATTERN SEQ(B{2§;3} b[]) WITHIN 1 s", "lists have commas"),
+        ("PATTERN SEQ(A a)\nWHERE a.v IN (1§; 2) WITHIN 1 s", "lists have commas"),
+        ("PATTERN SEQ(A a) WHERE a.v IN (1 §2 3) WITHIN 1 s", "lists have commas"),
+        ("PATTERN SEQ(A a) WHERE least(a.v§; 3) = 1 WITHIN 1 s", "lists have commas"),
+        ("PATTERN SEQ(A a) WHERE a.v = 1§; WITHIN 1 s", "ends without a semicolon"),
         ("PATTERN SEQ(A a §B b) WITHIN 1 s", "elements are separated by commas"),
         ("PATTERN SEQ(A a, B+ b[] §C c) WITHIN 1 s", "elements are separated by commas"),
         ("PATTERN SEQ(A a) WHERE a.v = 1§--2 WITHIN 1 s", "-- begins a comment"),
@@ -113,6 +128,9 @@ def test_what_cannot_be_read(text: str, said: str) -> None:
         ("§1 a", "a type that is no word stands in quotes: '1' a"),
         ("A§? a", "two queries, one of them without it"),
         ("A a, §OR(B b, C c)", "(B|C) b; other alternatives are queries"),
+        ("A a, ANY§(B b, C c)", "(B|C) b; other alternatives are queries"),
+        ("A a, §AND(B b, C c)", "a query for each order"),
+        ("A a, ALL§(B b, C c)", "a query for each order"),
         ("A§{2,9999999999} a[]", "at most 1,000,000,000 rows"),
     ],
 )
@@ -137,6 +155,10 @@ def test_elements(text: str, said: str) -> None:
         ("§[id] OR a.v = 1", "stands on its own or beside AND"),
         ("NOT §[id]", "stands on its own or beside AND"),
         ("a.v = 1 AND §1 = 1", "this condition names no row"),
+        ("a.v = §3 = 4", "these two name no row: the chain x = y = z means x = y AND y = z."),
+        ("a.v = 1 AND §1 < 2 < a.v", "join comparisons by AND"),
+        ("a.v = §3 = (1 + 3) * 2", "the chain x = y = z means"),
+        ("a.v < 1 < §b.v", "b[i] for every row, b[first], b[last]"),
         ("§a.v + 1", "a value, where a condition is expected"),
         ("§count(b[])", "a value, where a condition is expected"),
         ("§avg(a.v) > 1", "over the rows of one variable, such as b[i], here is none"),
@@ -245,13 +267,25 @@ def test_a_query_is_a_text() -> None:
         parse(3)  # type: ignore[arg-type]
 
 
-def test_deep_nesting_is_refused_and_moderate_nesting_is_not() -> None:
+def test_deep_nesting_is_refused_at_its_condition_and_moderate_nesting_is_not() -> None:
     def nested(depth: int) -> str:
-        return f"PATTERN SEQ(A a) WHERE {'(' * depth}a.v{' + 1)' * depth} = 1 WITHIN 1 s"
+        return f"PATTERN SEQ(A a) WHERE a.x = 1 AND\n §{'(' * depth}a.v{' + 1)' * depth} = 1 WITHIN 1 s"
 
-    parse(nested(50))
-    with pytest.raises(QueryError, match="nested too deeply"):
-        parse(nested(5000))
+    parse(nested(50).replace("§", ""))
+    assert "this condition is nested too deeply." in str(refused(nested(5000), pointed=False))
+
+
+@pytest.mark.parametrize(
+    ("opened", "closed", "most"),
+    [("(", " + a.v)", 150), ("(", " ^ 2)", 75), ("avg(", ", a.x)", 50), ("round(", ")", 50)],
+)
+def test_what_is_not_nested_too_deeply_can_be_run(opened: str, closed: str, most: int) -> None:
+    def nested(depth: int) -> str:
+        return f"PATTERN SEQ(A a) WHERE §{opened * depth}a.x{closed * depth} > -1 WITHIN 1 s"
+
+    table = pa.table({"ts": [0], "type": ["A"], "v": [1], "x": [1.0]})
+    assert run(nested(most).replace("§", ""), table, time="ts", type="type").num_rows == 1
+    assert "nested too deeply" in str(refused(nested(most + 1)))
 
 
 def test_of_a_long_line_the_part_is_shown_that_matters() -> None:

@@ -135,11 +135,19 @@ class Builder(Transformer[Token, Any]):
         return Operation("not", (parts[1],), at(meta))
 
     def chain(self, meta: Meta, parts: list[Any]) -> Expression:
-        """Build ``x < y``, or ``x < y AND y < z``."""
+        """Build ``x < y``, or of a chain ``x < y AND y < z``, in which each pair has to name a row."""
         signs = [_COMPARISONS.get(sign, str(sign)) for sign in parts[1::2]]
-        pairs = zip(signs, pairwise(parts[::2]), strict=True)
-        links = tuple(Operation(sign, pair, at(meta)) for sign, pair in pairs)
-        return links[0] if len(links) == 1 else Operation("and", links, at(meta))
+        pairs = list(zip(signs, pairwise(parts[::2]), strict=True))
+        if len(pairs) == 1:
+            return Operation(signs[0], pairs[0][1], at(meta))
+        for _, pair in pairs:
+            if not any(isinstance(part, Attribute | Aggregate) for side in pair for part in walk(side)):
+                wrong = "these two name no row: the chain x = y = z means x = y AND y = z."
+                hint = "join comparisons by AND, as in a.v = 3 AND b.v = 4"
+                raise QueryError(wrong, self.text, pair[0].place, hint=hint)
+        places = [at(meta), *(left.place for _, (left, _) in pairs[1:])]
+        links = [Operation(sign, pair, place) for (sign, pair), place in zip(pairs, places, strict=True)]
+        return Operation("and", tuple(links), at(meta))
 
     def member(self, meta: Meta, parts: list[Any]) -> Expression:
         """Build ``x IN {1, 2}``."""

@@ -35,6 +35,9 @@ _WORDS: Final = {
 }
 _TEXT = re.compile(r"'(?:[^'\n]|'')*'|\"(?:[^\"\n]|\"\")*\"|`[^`\n]+`")
 _ALTERNATIVES = "an element is of one type or another: (B|C) b; other alternatives are queries of their own"
+_ANY_ORDER = "rows in any order are a query for each order: SEQ(A a, B b), and another one SEQ(B b, A a)"
+_CONJUNCTIONS: Final = {"AND", "ALL", "CONJ", "EACH"}
+_DISJUNCTIONS: Final = {"OR", "ANY", "DISJ"}
 
 
 def word_at(text: str, place: Place) -> str:
@@ -46,10 +49,16 @@ def word_at(text: str, place: Place) -> str:
 
 def hint(found: str, text: str, place: Place, terminals: set[str]) -> str | None:
     """Return the first guess that fits what was found instead of the terminals."""
-    line = text.split("\n")[place.line - 1]
+    *above, line = text.split("\n")[: place.line]
     before, after = line[: place.column - 1].rstrip(), line[place.column - 1 :]
-    for guesses in (_keyword, _window, _element, _condition):
-        for fits, said in guesses(found, before, after, terminals):
+    conditions = re.search(r"\bWHERE\b", "\n".join([*above, before]), re.IGNORECASE) is not None
+    guesses = (
+        *(_keyword(found, before, after, terminals), _list(found, after, terminals, conditions)),
+        *(_window(found, before, after, terminals), _element(found, before, after, terminals)),
+        _condition(found, before, after, terminals),
+    )
+    for each in guesses:
+        for fits, said in each:
             if fits:
                 return said
     return None if "RBRACE" in terminals else _SIGNS.get(found)
@@ -65,11 +74,15 @@ def _keyword(found: str, before: str, after: str, terminals: set[str]) -> _Guess
     near = nearest(found, [name for name in KEYWORDS if name in terminals]) if found.isidentifier() else None
     yield near is not None, f"did you mean {near!r}?"
     yield terminals == {"PATTERN"}, "a query begins with PATTERN SEQ("
+    yield terminals == {"SEQ"} and word in _CONJUNCTIONS, _ANY_ORDER
+    yield terminals == {"SEQ"} and word in _DISJUNCTIONS, f"write SEQ: {_ALTERNATIVES}"
+    yield terminals == {"SEQ"}, "a pattern is written SEQ(A a, B b)"
     yield word == "WHERE" and "UNDER" in terminals, "WHERE stands before WITHIN"
     yield word in {"UNDER", "INCLUSIVE"} and "WITHIN" in terminals, f"{word} stands behind the window"
     yield word in {"AND", "OR"} and "WHERE" in terminals, "conditions begin with WHERE"
     element = {"NAME", "QUOTED", "STRING"} <= terminals
-    yield element and word in {"SEQ", "AND", "OR"}, _ALTERNATIVES
+    yield element and word == "AND", _ANY_ORDER
+    yield element and word in {"SEQ", "OR"}, _ALTERNATIVES
     yield element and word in KEYWORDS, f"{found} is a keyword: as a type it stands in quotes, '{found}' a"
     yield (
         word in KEYWORDS
@@ -77,6 +90,18 @@ def _keyword(found: str, before: str, after: str, terminals: set[str]) -> _Guess
         and "NAME" in terminals,
         f"{found} is a keyword: take another name",
     )
+
+
+def _list(found: str, after: str, terminals: set[str], conditions: bool) -> _Guesses:
+    """Yield what is about lists: of elements, and shorter ones in elements and conditions."""
+    between = {"COMMA", "RPAR"} <= terminals and "AND" not in terminals
+    missing = between and re.match(r"\w+\s+\w+", after) is not None
+    other = found == ";" and "COMMA" in terminals
+    yield (
+        "RPAR" in terminals and not conditions and (missing or other),
+        "elements are separated by commas: SEQ(A a, B b)",
+    )
+    yield missing or other, "lists have commas, as in {1, 2}"
 
 
 def _window(found: str, before: str, after: str, terminals: set[str]) -> _Guesses:  # noqa: ARG001
@@ -91,18 +116,16 @@ def _window(found: str, before: str, after: str, terminals: set[str]) -> _Guesse
 def _element(found: str, before: str, after: str, terminals: set[str]) -> _Guesses:
     """Yield what is about names, texts and elements."""
     repeats = "LBRACE" in terminals and "NAME" in terminals
-    yield (
-        {"COMMA", "RPAR"} <= terminals
-        and re.match(r"\w+\s+\w+", after) is not None
-        and "AND" not in terminals,
-        ("elements are separated by commas: SEQ(A a, B b)"),
-    )
     yield found == "{" and before.endswith("+"), "lengths stand in the place of the plus: B{2,5} b[]"
     yield found == "*" and repeats, "a repeated element has at least one row: B+ b[]"
     yield (
         found == "?" and repeats,
         "where an element may be missing there are two queries, one of them without it",
     )
+    last = re.search(r"\w+$", before)
+    called = last.group().upper() if found == "(" and repeats and last is not None else ""
+    yield called in _CONJUNCTIONS, _ANY_ORDER
+    yield called in _DISJUNCTIONS, _ALTERNATIVES
     typed = found[:1].isdigit() and {"QUOTED", "STRING"} <= terminals
     yield typed, f"a type that is no word stands in quotes: '{found}' a"
     quoted = found in {"'", '"', "`"}

@@ -17,10 +17,10 @@ import functools
 import re
 from dataclasses import replace
 
-from lark import Lark, UnexpectedInput, UnexpectedToken
+from lark import Lark, Token, Tree, UnexpectedInput, UnexpectedToken
 from lark.exceptions import VisitError
 
-from spillway.core.cep.language.building import Builder
+from spillway.core.cep.language.building import Builder, at
 from spillway.core.cep.language.grammar import GRAMMAR, GROUPS, HIDDEN, WORDS
 from spillway.core.cep.language.hints import hint, word_at
 from spillway.core.cep.language.kinds import check_kinds
@@ -29,6 +29,14 @@ from spillway.core.cep.language.normal import normal
 from spillway.core.cep.language.rules import check_conditions, check_elements
 from spillway.core.cep.syntax import Place, Query
 from spillway.errors import invalid
+
+_DEEPEST = (
+    150  # operations within each other; written as Python they may have 200 parentheses, and some have three
+)
+_LEVELS = {
+    **dict.fromkeys(("either", "both", "negation", "binary", "minus"), 1),
+    **{"power": 2, "superscript": 2, "call": 3},
+}
 
 
 def parse(text: str) -> Query:
@@ -49,7 +57,9 @@ def as_written(text: str) -> Query:
     if not isinstance(text, str):
         raise invalid("query", text, "a text such as 'PATTERN SEQ(A a, B b) WHERE a.id = b.id WITHIN 8 ms'")
     try:
-        query: Query = Builder(text).transform(_parser().parse(text))
+        tree = _parser().parse(text)
+        _check_depth(tree, text)
+        query: Query = Builder(text).transform(tree)
     except UnexpectedInput as error:
         raise _misread(text, error) from None
     except VisitError as error:
@@ -60,6 +70,24 @@ def as_written(text: str) -> Query:
 @functools.cache
 def _parser() -> Lark:
     return Lark(GRAMMAR, parser="lalr", propagate_positions=True, maybe_placeholders=True)
+
+
+def _check_depth(tree: Tree[Token], text: str) -> None:
+    """Raise an error at the first condition that is nested too deeply; that is found without recursion."""
+    left = [(tree, 0, Place(1, 1))]
+    while left:
+        node, depth, place = left.pop()
+        depth += _LEVELS.get("power" if _is_power(node) else node.data, 0)
+        if depth > _DEEPEST:
+            hint = f"at most {_DEEPEST} operations within each other: compute some of them as a column first"
+            raise QueryError("this condition is nested too deeply.", text, place, hint=hint)
+        joins = node.data in {"start", "where", "both"}
+        inner = [child for child in node.children if isinstance(child, Tree)]
+        left += [(child, depth, at(child.meta) if joins else place) for child in reversed(inner)]
+
+
+def _is_power(node: Tree[Token]) -> bool:
+    return any(isinstance(child, Token) and child.type == "POWER" for child in node.children)
 
 
 def _misread(text: str, error: UnexpectedInput) -> QueryError:
