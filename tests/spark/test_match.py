@@ -10,11 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from spillway import Spillway, SpillwayError
 from spillway.core import control
-from spillway.core.cep import PatternConfig
+from spillway.core.cep import PatternConfig, Shed
 from spillway.core.cep.language import QueryError, parse
+from spillway.spark import match as on_spark
+from spillway.spark.match_choice import SheddingSpec
 from spillway.spark.match_history import learned_before
 from spillway.spark.match_learning import CLASSES
 from tests.core.cep.oracle import Match
@@ -204,17 +207,83 @@ def test_a_history_is_a_table_or_a_frame_whose_states_are_learned_at_once(spark:
     config = PatternConfig(
         query, past.schema, time="ts", type="type", tracked=True, classes=CLASSES, compile=False
     )
-    here = learned_before(config, past)
-    there = learned_before(config, spark.createDataFrame(past.select(["id", "ts", "type", "bike", "v"])))
+    spec = SheddingSpec()
+    here = learned_before(config, past, spec)
+    there = learned_before(
+        config, spark.createDataFrame(past.select(["id", "ts", "type", "bike", "v"])), spec
+    )
     assert here.gain.sum() > 0.0
     for name in ("gain", "own", "cost", "event_matches"):
         assert np.allclose(getattr(here, name), getattr(there, name))
     with pytest.raises(SpillwayError, match="a stream"):
-        learned_before(config, events(spark, ROWS, PER_BATCH))
+        learned_before(config, events(spark, ROWS, PER_BATCH), spec)
     with pytest.raises(SpillwayError, match="history = 'v' is not allowed: expected a column of type double"):
-        learned_before(config, past.set_column(4, "v", pa.array(["one"] * 400)))
+        learned_before(config, past.set_column(4, "v", pa.array(["one"] * 400)), spec)
     with pytest.raises(SpillwayError, match="windows or more"):
-        learned_before(config, past.slice(0, 20))
+        learned_before(config, past.slice(0, 20), spec)
+
+
+def past_of(rows: int) -> pa.Table:
+    """Return a history: events with their times."""
+    at = [moment_ms(n) * 1_000 for n in range(rows)]
+    return calls(0, rows).append_column("ts", pa.array(at, pa.timestamp("us", "UTC")))
+
+
+def test_what_a_history_told_holds_for_a_restart_with_another_one(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "PATTERN SEQ(A a, B b, C c) WHERE a.bike = b.bike AND a.bike = c.user WITHIN 1 s"
+    how = Shed(select="greedy", slices=2)
+
+    def matched(shed: Spillway, history: pa.Table | None, shedding: Any = how) -> DataFrame:
+        with interpreted():
+            return shed.match(
+                events(spark, BUDGETED, BUDGETED // 3),
+                query,
+                time="ts",
+                type="type",
+                columns=["id"],
+                history=history,
+                shedding=shedding,
+            )
+
+    def spillway() -> Spillway:
+        controller = control.make("fixed", target_delay_s=2.0, work_budget=300)
+        return Spillway("rides", "2 seconds", tmp_path, controller=controller)
+
+    with spillway() as shed:
+        with pytest.raises(SpillwayError, match="windows or more"):
+            matched(shed, past_of(20))
+        sink = run(matched(shed, past_of(400)), tmp_path, shed)
+    learned = (tmp_path / "spillway" / "learned" / "0.txt").read_bytes()
+    result = found(sink)
+    assert len(result) == len(set(result)) > 20
+    assert set(result) < anyhow(query, BUDGETED)
+
+    monkeypatch.setattr(on_spark, "learned_before", lambda *_: pytest.fail("learned again"))
+    last = back_to_the_last(sink, tmp_path)
+    with spillway() as shed:
+        told = r"shedding = 'state' is not allowed: expected 'hybrid'.*a new checkpoint"
+        with pytest.raises(SpillwayError, match=told):
+            matched(shed, past_of(900), "state")
+        again = run(matched(shed, past_of(900)), tmp_path, shed)
+    assert sorted(map(repr, again[last])) == sorted(map(repr, sink[last]))
+    assert (tmp_path / "spillway" / "learned" / "0.txt").read_bytes() == learned
+
+
+def test_rows_that_come_twice_are_dropped_in_front(spark: SparkSession, tmp_path: Path) -> None:
+    query = "PATTERN SEQ(A a, B b) WHERE a.bike = b.bike WITHIN 1 s"
+    copied = events(spark, ROWS, PER_BATCH).withColumn("copy", F.explode(F.array(F.lit(1), F.lit(2))))
+    once = copied.dropDuplicatesWithinWatermark(["id"])
+    with Spillway("twice", "1 hour", tmp_path) as shed:
+        with interpreted():
+            frame = shed.match(once, query, time="ts", type="type", columns=["id"], order="id", shedding=None)
+        sink = run(frame, tmp_path, shed)
+        arrived = sum(entry["arrived_rows"] for entry in shed.history().to_pylist())
+    result = found(sink)
+    assert arrived == ROWS
+    assert len(result) == len(set(result)) > 20
+    assert set(result) == expected(query, ROWS)
 
 
 @pytest.mark.parametrize(
@@ -247,6 +316,7 @@ def test_a_history_is_a_table_or_a_frame_whose_states_are_learned_at_once(spark:
         ({"index": "al"}, "did you mean 'all'"),
         ({"shards": 0}, "shards = 0"),
         ({"shedding": "hybird"}, "did you mean 'hybrid'"),
+        ({"shedding": Shed(bound_s=1.0)}, "shedding, bound_s = 1.0"),
         ({"history": 3}, "history = 'int'"),
         ({"history": pa.table({"ts": [0]})}, "history, column = 'type'"),
         ({"history": pa.table({"TS": [0], "type": ["X"]})}, "did you mean 'TS'"),
@@ -258,7 +328,7 @@ def test_a_history_is_a_table_or_a_frame_whose_states_are_learned_at_once(spark:
             {"history": pa.table([[0], ["X"], [1], [1]], names=["ts", "type", "id", "id"])},
             "2 columns have that",
         ),
-        ({"history": pa.table({"ts": LONG_PAST, "type": ["X"], "id": [1]})}, "with which the pattern begins"),
+        ({"history": pa.table({"ts": LONG_PAST, "type": ["X"], "id": [1]})}, "1 rows over 0 windows"),
         ({"history": type("DataFrame", (), {"columns": 1, "index": 2})()}, "pa.Table.from_pandas(...)"),
         ({"most_runs": 0}, "most_runs = 0"),
         ({"shards": 2, "query": "PATTERN SEQ(A a, B b) WITHIN 1 s"}, "no attribute is equal"),

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from spillway.core.cep import Shed
     from spillway.core.join import Predicate, Shedding
     from spillway.spark.join import JoinPlan
     from spillway.spark.match import MatchPlan
@@ -328,7 +329,7 @@ class Spillway:
         time: str,
         type: str,
         columns: Sequence[str] | None = None,
-        shedding: str | None = "hybrid",
+        shedding: str | Shed | None = "hybrid",
         history: pa.Table | DataFrame | None = None,
         most_runs: int = 500_000,
         order: str | None = None,
@@ -352,9 +353,11 @@ class Spillway:
         columns   the columns to tell of each row of a match; by default all. Fewer make a smaller state
         shedding  what goes where there is no time for all: "hybrid" (partial matches and rows that bring least for
                   what they take), "state", "input", or without a cost model "random_input", "random_state",
-                  "selective_input", "selective_state". None drops the last rows of a batch
+                  "selective_input", "selective_state"; or a ``spillway.core.cep.Shed`` with more options and without
+                  a bound. None drops the last rows of a batch. For good: what is learned depends on it
         history   earlier rows, some windows long, to learn the worth of partial matches from: a pyarrow Table, or a
-                  DataFrame, whose states are learned in parallel. Without it the first rows of the stream tell
+                  DataFrame, whose states are learned in parallel. It is read once in the life of a checkpoint.
+                  Without it the first rows of the stream tell
         most_runs how many partial matches a shard may keep; more are shed, those that are worth least
         order     a column of whole numbers by which rows of the same time are ordered; by default a hash of the row
         times     the names of the columns with the match's first and last time
@@ -387,7 +390,7 @@ class Spillway:
         )
         if plan.warning is not None:
             self._loop.note(plan.warning)
-        return self._add_shards(plan, df.sparkSession)
+        return self._add_shards(plan, df.sparkSession, plan.settle)
 
     def wait_for_batch(self, batch: int, limit_s: float = 60.0) -> bool:
         """Wait until a batch has finished and been taken in; return whether it was, within the limit."""
@@ -492,8 +495,17 @@ class Spillway:
                 hint="shed what goes in: shed.match(shed.tuples(df), ...)",
             )
 
-    def _add_shards(self, plan: JoinPlan | MatchPlan, spark: SparkSession) -> DataFrame:
-        """Put an operator that keeps state in shards into the query."""
+    def _add_shards(
+        self,
+        plan: JoinPlan | MatchPlan,
+        spark: SparkSession,
+        settle: Callable[[ControlRow], None] | None = None,
+    ) -> DataFrame:
+        """Put an operator that keeps state in shards into the query.
+
+        ``settle`` holds the call against the checkpoint. It comes before anything is added, as does the layout: a
+        call that is refused and then put right must find the stage that it would have found at once.
+        """
         from spillway.spark.join_grid import lasting_grid  # noqa: PLC0415  loads the compiler
 
         self._require_layout()
@@ -503,10 +515,13 @@ class Spillway:
                 hint="start a query of its own for the other one, with a Spillway and a checkpoint of its own; to "
                 "call it again, make a new Spillway",
             )
-        self._listen(spark)
-        stage = self._loop.add_stage(works=True)
-        grid = lasting_grid(spark, self._folder, stage, plan.shards, hashed=plan.hashed)
+        stage = len(self._observations)  # as every stage is observed, this is the number of the next one
         control_row = ControlRow(str(self._folder.root), self._checkpoint_text, stage)
+        if settle is not None:
+            settle(control_row)
+        grid = lasting_grid(spark, self._folder, stage, plan.shards, hashed=plan.hashed)
+        self._listen(spark)
+        self._loop.add_stage(works=True)
         built = plan.build(control_row, grid, self._observe(stage), enforce=self.mode == "enforce")
         self._has_shards = True
         return built

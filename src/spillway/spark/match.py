@@ -5,10 +5,10 @@ The plan that is added::
     rows -> part, hash -> Pack -> groupBy(key) -> ShardTask -> observe -> Unpack -> the user's plan
 
 match_columns.py says what is read and which rows belong together, match_shard.py what a shard does and keeps,
-match_history.py and match_learning.py where it knows from what is worth keeping, match_sharing.py how shards tell
-each other, join_pack.py how rows get there and matches back, shard_task.py how Spark calls a shard. The budget of a
-batch is part of its decision (decide.py): the shard that comes first writes it down, all others and every replay read
-the same.
+match_choice.py how it sheds, match_history.py and match_learning.py where it knows from what is worth keeping,
+match_sharing.py how all shards hear of it, join_pack.py how rows get there and matches back, shard_task.py how Spark
+calls a shard. The budget of a batch is part of its decision (decide.py): the shard that comes first writes it down,
+all others and every replay read the same.
 
 **Shards.** The conditions of a query often say that all rows of a match have something in common: ``a.id = b.id``.
 Then rows with the same value go to the same shard (``spillway.core.cep.language.correlation``), and no match is torn
@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -32,12 +32,12 @@ from pyspark.sql import types as T
 from spillway.core.cep import PatternConfig
 from spillway.core.cep.language import Correlation, correlation, parse, to_text
 from spillway.core.cep.shed import invented
-from spillway.core.cep.shedding.simulate import StrategyName
-from spillway.errors import invalid, unknown
+from spillway.errors import invalid
 from spillway.spark.columns import require_arrow_types, require_plain_names, resolve
 from spillway.spark.join_columns import quoted, row_hash
 from spillway.spark.join_grid import Grid, check_shards, require_same
 from spillway.spark.join_pack import ORDER, PACKED, PART, Pack
+from spillway.spark.match_choice import keep_choice, spec_of
 from spillway.spark.match_columns import (
     arrow_schema,
     chosen_columns,
@@ -50,11 +50,10 @@ from spillway.spark.match_columns import (
     require_type,
     usable,
 )
-from spillway.spark.match_history import learned_before
+from spillway.spark.match_history import learned_before, require_history
 from spillway.spark.match_learning import CLASSES
 from spillway.spark.match_shard import STATE, MatchLogic
-from spillway.spark.match_sharing import Sharing
-from spillway.spark.match_shedding import SheddingSpec
+from spillway.spark.match_sharing import Sharing, last_planned
 from spillway.spark.plane import ControlRow
 from spillway.spark.shard_plan import through_shards
 from spillway.spark.shard_task import ShardTask
@@ -73,6 +72,7 @@ class MatchPlan:
     key: Correlation | None
     arrival: str | None
     shards: int | None
+    history: Any = None
 
     @classmethod
     def check(
@@ -85,7 +85,7 @@ class MatchPlan:
         columns: Sequence[str] | None,
         order: str | None,
         times: tuple[str, str],
-        shedding: str | None,
+        shedding: Any,
         history: Any,
         most_runs: int,
         index: str,
@@ -102,6 +102,7 @@ class MatchPlan:
         require_order(df, order)
         check_shards(shards)
         schema = arrow_schema(df)
+        spec = spec_of(shedding)
         config = PatternConfig(
             tree,
             schema,
@@ -110,6 +111,7 @@ class MatchPlan:
             index=index,  # type: ignore[arg-type]
             tracked=True,
             classes=CLASSES,
+            slices=spec.slices,
             most_runs=most_runs,
             timeouts=timeouts is not None,
             late="drop",
@@ -129,12 +131,21 @@ class MatchPlan:
             columns=chosen_columns(df, columns),
             times=require_names(tree, times, timeouts),
             delay_us=delay_us,
-            shedding=shedding_spec(config, shedding, history),
+            shedding=spec,
             order=order,
             salt=salt,
             complete=timeouts,
         )
-        plan = cls(df=df, logic=logic, key=key, arrival=arrival, shards=1 if key is None else shards)
+        if history is not None:
+            require_history(config, history)
+        plan = cls(
+            df=df,
+            logic=logic,
+            key=key,
+            arrival=arrival,
+            shards=1 if key is None else shards,
+            history=history,
+        )
         require_plain_names("df", plan._needed())
         require_arrow_types("df", df, sorted(plan._needed()))
         return plan
@@ -176,9 +187,22 @@ class MatchPlan:
             f"{'' if logic.complete is None else ', with timeouts'}"
         )
 
+    def settle(self, control: ControlRow) -> None:
+        """Learn from the history, if nothing was learned before, and hold the call against the checkpoint.
+
+        Whatever is refused here has left nothing behind.
+        """
+        folder, sharing = Folder(Path(control.folder)), Sharing(control.folder, control.stage)
+        spec, learned = self.logic.shedding, None
+        if self.history is not None and spec.learns and not sharing.written():
+            learned = learned_before(self.logic.config, self.history, spec)
+        keep_choice(folder, control.stage, spec)
+        require_same(folder, control.stage, self.identity, kind="pattern")
+        if learned is not None:
+            sharing.write(learned, last_planned(control.checkpoint))
+
     def build(self, control: ControlRow, grid: Grid, observation: str, *, enforce: bool) -> DataFrame:
         """Return the DataFrame of matches."""
-        require_same(Folder(Path(control.folder)), control.stage, self.identity, kind="pattern")
         if enforce and self.warning is not None:
             warnings.warn(self.warning, stacklevel=4)  # of the program that calls Spillway.match
         logic = replace(self.logic, sharing=Sharing(control.folder, control.stage))
@@ -214,11 +238,3 @@ class MatchPlan:
         named = {name for name, _ in config.build().plan.attributes}
         found = {*self.logic.columns, config.time, config.type, *named}
         return found | {name for name in (self.logic.order, self.arrival) if name is not None}
-
-
-def shedding_spec(config: PatternConfig, shedding: str | None, history: Any) -> SheddingSpec:
-    """Return how shards shed; with a history, what there is to learn is learned at once."""
-    strategy = "none" if shedding is None else shedding
-    if strategy not in get_args(StrategyName):
-        raise unknown("shedding", shedding, get_args(StrategyName))
-    return SheddingSpec(strategy, None if history is None else learned_before(config, history))

@@ -6,6 +6,8 @@ of each state by itself: with a DataFrame every state is a task of its own.
 
 At most the newest ``MOST_ROWS`` rows are read, and of these as many as take ``MOST_UNITS`` units of work, but one and
 a half windows at least: a run whose window has not passed tells nothing.
+
+What is learned is written into the checkpoint (match_sharing.py), and a later start does not learn again.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame
@@ -24,38 +27,62 @@ from spillway.core.cep.estimation.learn import LEAST_WINDOWS, Each, windows_in
 from spillway.core.cep.shedding.learned import Learned
 from spillway.core.join.values import rows_in_time, times_of
 from spillway.core.plain import require_name, table_of
-from spillway.errors import invalid
+from spillway.errors import SpillwayError, invalid
 from spillway.spark.columns import require_column
 from spillway.spark.join_columns import quoted
+from spillway.spark.match_choice import SheddingSpec
 from spillway.spark.match_learning import learned_from
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST_ROWS, MOST_UNITS = 100_000, 10_000_000
+Ints = npt.NDArray[np.int64]
 
 
-def learned_before(config: PatternConfig, history: Any) -> Learned:
-    """Return what the past tells; refuse what tells nothing."""
-    each: Each = map
+def require_history(config: PatternConfig, history: Any) -> None:
+    """Refuse what is no history, without reading it."""
     needed = config.build().columns
     if isinstance(history, DataFrame):
-        each = on_spark(history.sparkSession)
-        table = _collected(config, history, needed)
+        if history.isStreaming:
+            raise invalid("history", "a stream", "a DataFrame of rows that are there, with the columns of df")
+        _require_columns(needed, history.columns)
     elif isinstance(history, pa.Table):
         _require_columns(needed, history.column_names)
-        table = table_of("history", history.select(needed))
     else:
         allowed = "a pyarrow Table or a Spark DataFrame of earlier rows, with the columns of df"
         frame = hasattr(history, "columns") and hasattr(history, "index")
         hint = "pa.Table.from_pandas(...) makes a table" if frame else None
         raise invalid("history", type(history).__name__, allowed, hint=hint)
-    stretch = _affordable(config, _ordered(config, table))
-    learned = None if stretch is None else learned_from(config, stretch, each)
-    if learned is None:
-        allowed = f"rows with which the pattern begins, of {LEAST_WINDOWS:g} windows or more"
-        raise invalid("history", f"{table.num_rows} rows", allowed)
-    return learned
+
+
+def learned_before(config: PatternConfig, history: Any, spec: SheddingSpec) -> Learned:
+    """Return what the past tells; refuse what tells nothing, with the reason."""
+    require_history(config, history)
+    each: Each = map
+    needed = config.build().columns
+    if isinstance(history, DataFrame):
+        each = on_spark(history.sparkSession)
+        table = _collected(config, history, needed)
+    else:
+        table = table_of("history", history.select(needed))
+    ordered = _ordered(config, table)
+    times, _ = times_of(ordered, config.time)
+    windows = windows_in(config, times)
+    if windows < LEAST_WINDOWS:
+        allowed = f"rows of {LEAST_WINDOWS:g} windows or more, better three"
+        raise invalid("history", f"{table.num_rows} rows over {windows:.2g} windows", allowed)
+    try:
+        return learned_from(config, _affordable(config, ordered, times), spec, each)
+    except SpillwayError as error:
+        if "history" in str(error):
+            raise
+        raise SpillwayError(f"history: {error}") from error
+    except ValueError as error:
+        raise SpillwayError(
+            f"history: its {ordered.num_rows} rows cannot be learned from: {error}.",
+            hint="leave out rows with such values, or leave out history= to learn from the stream",
+        ) from error
 
 
 def on_spark(spark: SparkSession) -> Each:
@@ -81,9 +108,6 @@ def _called(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _collected(config: PatternConfig, history: DataFrame, needed: list[str]) -> pa.Table:
-    if history.isStreaming:
-        raise invalid("history", "a stream", "a DataFrame of rows that are there, with the columns of df")
-    _require_columns(needed, history.columns)
     newest = history.where(quoted(config.time).isNotNull()).orderBy(F.desc(quoted(config.time)))
     return newest.limit(MOST_ROWS).select(*map(quoted, needed)).toArrow()
 
@@ -115,11 +139,8 @@ def _as_in_the_stream(config: PatternConfig, table: pa.Table, name: str) -> pa.C
         raise wrong from error
 
 
-def _affordable(config: PatternConfig, table: pa.Table) -> pa.Table | None:
-    """Return as many rows as do not take too long to learn from, None if these are no stretch."""
-    times, _ = times_of(table, config.time)
-    if windows_in(config, times) < LEAST_WINDOWS:
-        return None
+def _affordable(config: PatternConfig, table: pa.Table, times: Ints) -> pa.Table:
+    """Return as many rows as do not take too long to learn from, at least as many as are a stretch."""
     patterns = config.build()
     patterns.process(table, MOST_UNITS)
     fits = patterns.work.rows - patterns.work.dropped_rows

@@ -4,7 +4,8 @@ Strategies tell partial matches apart by classes (``spillway.core.cep.estimation
 of the stream. A shard gathers such a stretch, learns from it once, and forgets it.
 
 - The stretch is three windows long. It ends sooner after ``MOST_ROWS`` rows or ``MOST_UNITS`` units of work, since it
-  is matched once more to learn from it; where that is not even one and a half windows, it begins anew.
+  is matched once more to learn from it; where that is not even one and a half windows, it begins anew. Such a shard
+  may never learn anything by itself: it says so, after the first time, the second, the fourth and so on.
 - Learning takes the longer the more work the stretch is. Measured on one core of a shared machine: 0.04 s for 2,000
   units, 0.6 s for a million, 2 s for the three million at which it ends.
 - What was shed meanwhile does not matter: rows are matched again from the first one on, with nothing left out but for
@@ -31,6 +32,7 @@ from spillway.core.cep.shedding.tree import Tree
 from spillway.core.join.values import times_of
 from spillway.errors import SpillwayError
 from spillway.spark.join_pack import together
+from spillway.spark.match_choice import SheddingSpec
 
 CLASSES = 32
 MOST_ROWS, MOST_UNITS = 20_000, 3_000_000
@@ -39,15 +41,21 @@ _TREE = ("feature", "threshold", "left", "right")
 
 
 class Stretch:
-    """The rows that a shard will learn from."""
+    """The rows that a shard will learn from.
 
-    def __init__(self, config: PatternConfig, columns: list[str]) -> None:
-        self._config, self._columns = config, columns
+    ``anew`` is how often it had to begin anew, ``note`` what the last call has to say of that.
+    """
+
+    def __init__(self, config: PatternConfig, columns: list[str], spec: SheddingSpec) -> None:
+        self._config, self._columns, self._spec = config, columns, spec
         self.rows: pa.Table | None = None
         self.units = 0.0
+        self.anew = 0
+        self.note = ""
 
     def take(self, table: pa.Table, demand: float) -> bool:
         """Take the rows of a batch, which take so many units; return whether there are enough now."""
+        self.note = ""
         share = min(1.0, (MOST_UNITS - self.units) / max(1.0, demand))
         some = table.select(self._columns).slice(0, int(share * table.num_rows))
         rows = together(self.rows, some, what="the rows to learn from", kind="pattern")
@@ -59,36 +67,47 @@ class Stretch:
             self._windows() >= (LEAST_WINDOWS if full else _WINDOWS) and self.rows.num_rows >= _LEAST_ROWS
         )
         if full and not enough:
-            self.forget()
+            self._begin_anew(
+                f"{LEAST_WINDOWS:g} windows have more than {MOST_ROWS:,} rows or {MOST_UNITS:,} units of work"
+            )
         return enough
 
     def learned(self) -> Learned | None:
         """Return what the rows tell, and forget them."""
-        found = None if self.rows is None else learned_from(self._config, self.rows)
+        assert self.rows is not None
+        try:
+            found = learned_from(self._config, self.rows, self._spec)
+        except (SpillwayError, ValueError) as error:  # leaves a shard without classes, not without its query
+            self._begin_anew(str(error))
+            return None
         self.forget()
         return found
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Let go of the rows."""
         self.rows, self.units = None, 0.0
+
+    def _begin_anew(self, why: str) -> None:
+        self.forget()
+        self.anew += 1
+        if self.anew & (self.anew - 1) == 0:
+            self.note = (
+                f"a shard could not learn what partial matches are worth: {why}. Until it can, the last rows of a "
+                "batch are dropped where the budget ends. Give match(history=...) earlier rows to learn from"
+            )
 
     def _windows(self) -> float:
         times, _ = times_of(self.rows, self._config.time)
         return windows_in(self._config, times)
 
 
-def learned_from(config: PatternConfig, table: pa.Table, each: Each = map) -> Learned | None:
-    """Return what a stretch tells, with a fixed number of classes; None if there is no run in it.
-
-    Numbers that scikit-learn does not take leave a shard without classes, not without its query.
+def learned_from(config: PatternConfig, table: pa.Table, spec: SheddingSpec, each: Each = map) -> Learned:
+    """Return what a stretch tells, with a fixed number of classes; raise if there is no run in it.
 
     ``each`` does one state after the other, or all at once (match_history.py).
     """
-    settings = EstimationConfig(most_classes=CLASSES, most_runs=5_000)
-    try:
-        found = learn(replace(config, timeouts=False), table, settings, each)
-    except (SpillwayError, ValueError):
-        return None
+    settings = EstimationConfig(most_classes=CLASSES, most_runs=5_000, clusters=spec.clusters)
+    found = learn(replace(config, timeouts=False), table, settings, each, spec.resource)
     more = ((0, 0), (0, CLASSES - found.classes), (0, 0))
     gain, own, cost = (np.pad(table, more) for table in (found.gain, found.own, found.cost))
     return replace(found, gain=gain, own=own, cost=cost)

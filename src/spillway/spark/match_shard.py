@@ -15,9 +15,22 @@ the same time that came before.
 
 **Negation at the end.** A match that a row could still forbid is held until U has passed the last time of its window.
 
-**State.** The engine's own (runs, held matches), what shedding has learned, the columns of the rows that may still be
-in a match, as Arrow, and the rows that wait. All are bounded: by the window, by the delay of the watermark, and the
-runs by ``most_runs``. How a shard keeps to its budget is told in match_shedding.py.
+**State.** What a shard keeps, and what bounds it:
+
+=====================================  =====================================================================
+part                                   bounded by
+=====================================  =====================================================================
+runs and held matches                  ``most_runs``
+columns of the rows that these are of  the same, and the window: a row that no run is of is let go of
+rows of negated elements, their keys   the window: a missing one would invent matches
+time and number of each row            the window, 16 bytes a row before compression
+rows that wait                         the delay of the watermark
+what shedding has learned              a number of classes
+=====================================  =====================================================================
+
+Rows are numbered in the order in which they are matched, and those that are kept have their numbers beside them. A
+shard that keeps more rows of negated elements than ``most_runs`` says so. How it keeps to its budget is told in
+match_shedding.py.
 
 **Learning.** What partial matches are worth is learned once, at the end of a batch. That takes up to two seconds
 (match_learning.py), which are no part of the work by which a unit is priced. They do make that batch longer, and the
@@ -40,33 +53,40 @@ import pyarrow.compute as pc
 
 from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.operator import Patterns
+from spillway.core.cep.work import Size
 from spillway.core.chance import mix
 from spillway.core.join.values import times_of
 from spillway.errors import SpillwayError
 from spillway.spark.join_pack import LONG_AGO, ORDER, from_bytes, to_bytes, together
+from spillway.spark.match_choice import SheddingSpec
 from spillway.spark.match_learning import load_estimators
 from spillway.spark.match_sharing import Sharing
-from spillway.spark.match_shedding import Shedder, SheddingSpec, Spent
+from spillway.spark.match_shedding import Shedder, Spent
+from spillway.spark.plane import PREFIX
 from spillway.spark.shard_task import Arrived, Counts
 
-VERSION = 1
+VERSION = 2  # 1 had all rows of the window, and no numbers beside them
 STATE = (
     "version int, latest_us bigint, until_us bigint, engine binary, engine_bytes bigint, rows binary, first bigint, "
     "waiting binary, shedding binary"
 )
+_NUMBER = f"{PREFIX}number"
 _CODEC = "zstd"
 _ROWS_AT_ONCE = 200_000  # of matches that are put together
 
 
 @dataclass
 class Live:
-    """A shard between two batches: the engine, how far time has come, rows by their number, and rows that wait."""
+    """A shard between two batches: the engine, how far time has come, rows with their numbers, and rows that wait.
+
+    ``next_row`` is the number of the next row that is matched.
+    """
 
     shedder: Shedder
     latest_us: int = LONG_AGO
     until_us: int = LONG_AGO
     rows: pa.Table | None = None
-    first: int = 0
+    next_row: int = 0
     waiting: pa.Table | None = None
 
     @property
@@ -82,8 +102,8 @@ class Live:
     @classmethod
     def restored(cls, logic: MatchLogic, state: tuple[Any, ...]) -> Live:
         """Return a shard as it was after an earlier batch."""
-        version, latest_us, until_us, engine, engine_bytes, rows, first, waiting, shedding = state
-        if version != VERSION:
+        version, latest_us, until_us, engine, engine_bytes, rows, next_row, waiting, shedding = state
+        if version not in (1, VERSION):
             raise SpillwayError(
                 f"the pattern's state has version {version}, expected {VERSION}.",
                 hint="finish with the Spillway that wrote it, or start with a new checkpoint",
@@ -91,7 +111,9 @@ class Live:
         blob = pa.Codec(_CODEC).decompress(bytes(engine), engine_bytes, asbytes=True)
         held, later = (None if packed is None else from_bytes(bytes(packed)) for packed in (rows, waiting))
         shedder = Shedder(logic.config.build(blob), logic.shedding, logic.salt, bytes(shedding))
-        return cls(shedder, latest_us, until_us, held, first, later)
+        if version == 1 and held is not None:
+            held, next_row = _numbered(held, next_row), next_row + held.num_rows
+        return cls(shedder, latest_us, until_us, held, next_row, later)
 
     def state(self) -> tuple[Any, ...]:
         """Return what :meth:`restored` takes."""
@@ -101,7 +123,7 @@ class Live:
             None if table is None else to_bytes(table, _CODEC) for table in (self.rows, self.waiting)
         )
         known = self.shedder.snapshot()
-        return VERSION, self.latest_us, self.until_us, engine, len(blob), rows, self.first, waiting, known
+        return VERSION, self.latest_us, self.until_us, engine, len(blob), rows, self.next_row, waiting, known
 
 
 @dataclass(frozen=True)
@@ -111,7 +133,7 @@ class MatchLogic:
     ``columns`` are told of each row of a match, ``order`` puts rows of the same time in order, ``times`` are the
     names of a match's first and last time, ``delay_us`` is the watermark's. ``complete`` is the name of the column
     that tells matches from runs that timed out, None where only matches come out. ``sharing`` is how shards hear of
-    what others have learned.
+    what was learned from a history or by others.
     """
 
     config: PatternConfig
@@ -127,7 +149,7 @@ class MatchLogic:
     def prepare(self) -> None:
         """Load the compiled program and what learning needs, once per process and before anything is timed."""
         _warm_up_once(self.config)
-        if self.shedding.learns:
+        if self.shedding.learns and (self.sharing is None or not self.sharing.written()):
             load_estimators()
 
     def of_shard(self, key: int) -> MatchLogic:
@@ -150,7 +172,7 @@ class MatchLogic:
     ) -> tuple[pa.Table, Counts]:
         """Match what has arrived."""
         counts, before = Counts(), live.until_us
-        waited, runs = live.waiting_rows, live.patterns.size.runs
+        waited, held = live.waiting_rows, live.patterns.size
         self._hear(live)
         live.latest_us = max(live.latest_us, arrived.latest_us[0])
         live.until_us = max(before, live.latest_us - self.delay_us, watermark_us)
@@ -168,17 +190,31 @@ class MatchLogic:
         counts.matches += live.patterns.work.matches
         results = self._with_timeouts(live, pa.concat_tables(found))
         live.patterns.sweep()  # as the state is written without what has expired
-        counts.runs = live.patterns.size.runs
-        counts.more_runs = counts.runs - runs
+        size = live.patterns.size
+        counts.runs, counts.more_runs = size.runs, size.runs - held.runs
         counts.work_s = live.shedder.worked_s - worked_s
+        notes = [self._overgrown(held, size)]
         if ready is not None:
             began = time.perf_counter()
             self._learn(live, ready, spent)
             counts.aside_s = time.perf_counter() - began
+            notes.append(live.shedder.note)
+        counts.note = "; ".join(filter(None, notes))
         return results, counts
 
+    def _overgrown(self, before: Size, now: Size) -> str:
+        """Return what to say where there are more rows of negated elements than there may be partial matches."""
+        most = self.config.most_runs or 0
+        if not before.forbidding_rows <= most < now.forbidding_rows:
+            return ""
+        return (
+            f"a shard keeps {now.forbidding_rows:,} rows of negated elements, more than most_runs = {most:,}: all of "
+            "a window are kept, as a missing one would invent matches. A shorter WITHIN, more shards or a condition "
+            "on these rows alone makes them fewer"
+        )
+
     def _hear(self, live: Live) -> None:
-        """Begin with what another shard has learned."""
+        """Begin with what was learned from a history, or by another shard."""
         if self.sharing is not None and live.shedder.ignorant:
             learned = self.sharing.known()
             if learned is not None:
@@ -220,11 +256,12 @@ class MatchLogic:
             yield pa.table(columns, names=names)
 
     def forget(self, live: Live) -> None:
-        """Let go of rows that cannot be in a match any more."""
-        oldest = live.patterns.oldest_row()
-        if live.rows is not None:
-            live.rows = live.rows.slice(oldest - live.first).combine_chunks()
-        live.first = oldest
+        """Let go of rows that cannot be in a match any more, as no run is of them."""
+        if live.rows is None:
+            return
+        places = np.searchsorted(live.rows[_NUMBER].to_numpy(), live.patterns.rows_in_use())
+        if len(places) < live.rows.num_rows:
+            live.rows = live.rows.take(pa.array(places)).combine_chunks()
 
     def wakes_ms(self, live: Live) -> int | None:
         """Return when the watermark comes to the first row that waits, or to the end of a window that is held."""
@@ -262,7 +299,9 @@ class MatchLogic:
     def _hold(self, live: Live, ready: pa.Table) -> None:
         """Put the columns that matches tell behind those that are held."""
         told = dict.fromkeys((*self.columns, self.config.time))
-        live.rows = together(live.rows, ready.select(list(told)), what="the columns", kind="pattern")
+        new = _numbered(ready.select(list(told)), live.next_row)
+        live.rows = together(live.rows, new, what="the columns", kind="pattern")
+        live.next_row += new.num_rows
 
     def _parts(self, found: pa.Table) -> Iterator[pa.Table]:
         """Yield some matches at a time, so that what is put together stays small."""
@@ -297,7 +336,13 @@ class MatchLogic:
 
     def _taken(self, live: Live, numbers: pa.Array) -> pa.Table:
         assert live.rows is not None
-        return live.rows.take(pc.subtract(numbers, live.first))
+        places = np.searchsorted(live.rows[_NUMBER].to_numpy(), pc.fill_null(numbers, -1).to_numpy())
+        return live.rows.take(pa.array(places, mask=np.asarray(numbers.is_null())))
+
+
+def _numbered(rows: pa.Table, first: int) -> pa.Table:
+    """Return rows with their numbers beside them."""
+    return rows.append_column(_NUMBER, pa.array(np.arange(first, first + rows.num_rows)))
 
 
 _WARM: set[str] = set()

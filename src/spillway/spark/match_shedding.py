@@ -44,6 +44,7 @@ import pyarrow as pa
 
 from spillway.core.blob import BlobFormat, under
 from spillway.core.cep.operator import Patterns
+from spillway.core.cep.shedding.cost_model import conditions_of, resource_costs
 from spillway.core.cep.shedding.enforcer import Enforcer
 from spillway.core.cep.shedding.knapsack import split_shares
 from spillway.core.cep.shedding.learned import Learned
@@ -54,6 +55,7 @@ from spillway.core.cep.shedding.watch import WatchConfig
 from spillway.core.chance import mix
 from spillway.core.join.values import times_of
 from spillway.spark.join_pack import from_bytes, to_bytes
+from spillway.spark.match_choice import SheddingSpec
 from spillway.spark.match_learning import Stretch, from_arrays, to_arrays
 
 _UNIT_S = 1e-6  # strategies count in seconds
@@ -66,19 +68,6 @@ _LEAST_SHARE = 0.01  # of the work, below which nobody believes how much it woul
 _FORMAT = BlobFormat(b"SPMSHD", version=1, owner="the shedding of a pattern")
 _LEARNED = "learned."
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class SheddingSpec:
-    """Which strategy, and what it begins with; without that a shard learns it."""
-
-    strategy: str
-    learned: Learned | None = None
-
-    @property
-    def learns(self) -> bool:
-        """Whether shards have something to learn."""
-        return self.strategy != "none" and self.learned is None
 
 
 @dataclass
@@ -114,9 +103,10 @@ class Shedder:
         self.patterns, self.spec, self._salt = patterns, spec, salt
         self._stretch: Stretch | None = None
         patterns.relieve, patterns.clock = self._relieve, time.perf_counter
-        self._begin(spec.learned)
+        self.note = ""
+        self._begin(None)
         if spec.learns:
-            self._stretch = Stretch(patterns.config, patterns.columns)
+            self._stretch = Stretch(patterns.config, patterns.columns, spec)
         if state is not None:
             self._recall(state)
 
@@ -139,10 +129,15 @@ class Shedder:
         return found, spent
 
     def learn(self, table: pa.Table, spent: Spent) -> Learned | None:
-        """Take the rows of a batch to learn from; return what was learned, once there is enough."""
-        if self._stretch is None or not self._stretch.take(table, spent.demand):
+        """Take the rows of a batch to learn from; return what was learned, once there is enough.
+
+        What there is to say of it is in ``note``.
+        """
+        stretch, self.note = self._stretch, ""
+        if stretch is None:
             return None
-        learned = self._stretch.learned()
+        learned = stretch.learned() if stretch.take(table, spent.demand) else None
+        self.note = stretch.note
         if learned is not None:
             self.know(learned)
         return learned
@@ -221,21 +216,33 @@ class Shedder:
         trees, last = (Tree.single(),) * len(self.patterns.plan.elements), Tree.single()
         if learned is not None:
             trees, last = learned.trees, learned.last
-            watch = WatchConfig(trigger=TriggerConfig(bound_s=_NO_BOUND_S))
-            self.strategy = strategy_of(self.spec.strategy, watch, learned)
+            watch = WatchConfig(
+                trigger=TriggerConfig(bound_s=_NO_BOUND_S, delay_events=self.spec.delay_events)
+            )
+            self.strategy = strategy_of(self.spec.strategy, watch, learned, select=self.spec.select)
         self._enforcer = Enforcer(
-            self.patterns, self.strategy, trees, last, unit_s=_UNIT_S, salt=self._salt, state=state
+            self.patterns,
+            self.strategy,
+            trees,
+            last,
+            unit_s=_UNIT_S,
+            resource=resource_costs(self.spec.resource, conditions_of(self.patterns.plan)),
+            salt=self._salt,
+            state=state,
         )
 
     def snapshot(self) -> bytes:
         """Return what is known, from which a new one goes on exactly."""
         arrays = {"enforcer": np.frombuffer(self._enforcer.snapshot(), np.uint8)}
-        if self._learned is not None and self.spec.learned is None:
+        if self._learned is not None:
             arrays |= {_LEARNED + name: array for name, array in to_arrays(self._learned).items()}
         if self._stretch is not None and self._stretch.rows is not None:
             arrays["stretch"] = np.frombuffer(to_bytes(self._stretch.rows, "zstd"), np.uint8)
-        units = 0.0 if self._stretch is None else self._stretch.units
-        return zlib.compress(_FORMAT.write({"units": units}, arrays), 1)
+        stretch = self._stretch
+        meta = (
+            {"units": 0.0, "anew": 0} if stretch is None else {"units": stretch.units, "anew": stretch.anew}
+        )
+        return zlib.compress(_FORMAT.write(meta, arrays), 1)
 
     def _recall(self, state: bytes) -> None:
         meta, arrays = _FORMAT.read(zlib.decompress(state))
@@ -243,6 +250,6 @@ class Shedder:
         if learned:
             self._stretch = None
         if self._stretch is not None:
-            self._stretch.units = meta["units"]
+            self._stretch.units, self._stretch.anew = meta["units"], meta.get("anew", 0)
             self._stretch.rows = from_bytes(arrays["stretch"].tobytes()) if "stretch" in arrays else None
-        self._begin(from_arrays(learned) if learned else self.spec.learned, arrays["enforcer"].tobytes())
+        self._begin(from_arrays(learned) if learned else None, arrays["enforcer"].tobytes())

@@ -47,6 +47,7 @@ class MatchShards:
     states: dict[int, FakeState] = field(default_factory=dict)
     counts: dict[str, float] = field(default_factory=dict)
     totals: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         config = self.logic.config
@@ -112,5 +113,6 @@ class MatchShards:
         first = results[0].iloc[0]
         for name in COUNTED:
             self.counts[name] += first[name] if first[name] == first[name] else 0
+        self.notes += [first["note"]] if first["note"] else []
         packed = [pa.RecordBatch.from_pandas(frame[["results"]]) for frame in results]
         return [pa.Table.from_batches(list(Unpack()(packed)))] if first["results"] is not None else []

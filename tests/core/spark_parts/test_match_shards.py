@@ -19,9 +19,9 @@ from spillway.core.cep.language import parse
 from spillway.core.cep.syntax import Query
 from spillway.errors import SpillwayError
 from spillway.spark.join_pack import ORDER
+from spillway.spark.match_choice import SheddingSpec
 from spillway.spark.match_learning import CLASSES
 from spillway.spark.match_shard import MatchLogic
-from spillway.spark.match_shedding import SheddingSpec
 from tests.core.cep.oracle import Match, matches
 from tests.core.cep.strategies import SCHEMA, Row, queries, streams, table
 from tests.core.spark_parts.match_shards import MatchShards, Numbered
@@ -34,6 +34,7 @@ AFTER = 10_000  # a time at which all windows are over
 def logic(query: Query, **options: Any) -> MatchLogic:
     schema = SCHEMA.append(pa.field("row", pa.int64()))
     most = options.pop("most_runs", 10_000)
+    spec = options.pop("spec", None) or SheddingSpec(options.pop("strategy", "hybrid"))
     config = PatternConfig(
         query,
         schema,
@@ -42,11 +43,11 @@ def logic(query: Query, **options: Any) -> MatchLogic:
         compile=options.pop("compile", False),
         tracked=True,
         classes=CLASSES,
+        slices=spec.slices,
         most_runs=most,
         timeouts=options.get("complete") is not None,
         late="drop",
     )
-    spec = SheddingSpec(options.pop("strategy", "hybrid"))
     return MatchLogic(config, ("row", "tag"), ("first_time", "last_time"), DELAY_US, spec, **options)
 
 
