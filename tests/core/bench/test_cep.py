@@ -226,7 +226,7 @@ def test_figures_are_drawn_where_a_folder_is_given(tmp_path):
 
 def test_the_suite_has_all_figures_and_metrics(monkeypatch):
     monkeypatch.setattr(suite, "outcomes", made_up)
-    monkeypatch.setattr(suite.speed, "measured", lambda _: SPEEDS)
+    monkeypatch.setattr(suite.speed, "measured", lambda *_: SPEEDS)
     monkeypatch.setattr(suite.clock, "measured", lambda *_: CLOCKED)
     monkeypatch.setattr("spillway.bench.cep.case_studies.missing", lambda _: None)
     monkeypatch.setattr(suite, "check_java", lambda: (_ for _ in ()).throw(SpillwayError("no Java.")))
@@ -248,6 +248,10 @@ def test_the_suite_has_all_figures_and_metrics(monkeypatch):
     config = json.loads(results.to_json())["config"]
     assert config["spark"] == "not measured: no Java."
     assert all(done <= total for _, done, total in told)
+    quick = suite.run(Request(quick=True, tell=lambda *_: None))
+    assert set(results.figures) - set(quick.figures) == {"9", "10", "11", "13", "14"}
+    beside = (".bound20", ".8k", ".state.")
+    assert all(name in quick.metrics for name in results.metrics if not any(part in name for part in beside))
 
 
 def test_what_is_absent_is_told_and_the_rest_goes_on(monkeypatch, tmp_path):

@@ -35,11 +35,12 @@ class Study:
     bounds: tuple[float, ...] = (0.5, 0.2, 0.1)
     seeds: tuple[int, ...] = (11,)
     events: int | None = None
+    ends_before: int = 0
 
     @property
     def grid(self) -> Grid:
         """All strategies under all bounds."""
-        case = Recorded(name=self.name, events=self.events)
+        case = Recorded(name=self.name, events=self.events, ends_before=self.ends_before)
         return Grid(case=case, bounds=self.bounds, seeds=self.seeds, percentile=PERCENTILE)
 
 
@@ -73,7 +74,10 @@ class Studies:
         """Return the metrics of each stream under its name."""
         metrics: dict[str, float] = {}
         for study in self.present:
-            metrics |= metrics_of(study.grid.by(found), f"{study.name}.")
+            by = study.grid.by(found)
+            metrics |= metrics_of(by, f"{study.name}.")
+            if study.name == "bikes":
+                metrics["matches.bikes"] = round(1.0 / by["hybrid"][min(study.bounds)].one_match)
         return metrics | ({"matches.cluster": float(found[ClusterMatches()])} if self._counted else {})
 
     def figures(self, found: Mapping[Task, Any], out: Path | None) -> dict[str, Figure]:

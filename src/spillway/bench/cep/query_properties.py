@@ -87,11 +87,10 @@ def q2(length: int) -> str:
     return Q2.replace("A+", f"A{{1,{length - 3}}}")
 
 
-def figures_7_to_9(
-    plan: QueryProperties, found: Mapping[Task, Any], out: Path | None
-) -> tuple[Figure, Figure, Figure]:
-    """Return the three figures."""
-    return _figure_7(plan, found, out), _figure_8(plan, found, out), _figure_9(plan, found, out)
+def figures_7_to_9(plan: QueryProperties, found: Mapping[Task, Any], out: Path | None) -> dict[str, Figure]:
+    """Return the three figures by number; the third only where there are lengths."""
+    figures = {"7": _figure_7(plan, found, out), "8": _figure_8(plan, found, out)}
+    return figures | ({"9": _figure_9(plan, found, out)} if plan.lengths else {})
 
 
 def _figure_7(plan: QueryProperties, found: Mapping[Task, Any], out: Path | None) -> Figure:
