@@ -113,6 +113,27 @@ def test_shedding_loses_matches_and_invents_none(query: Query, rows: list[Row], 
     assert set(result) <= matches(query, rows)
 
 
+@given(queries(), streams(), st.none() | st.integers(1, 6), st.integers(0, 10**6))
+def test_runs_that_go_invent_no_match(query: Query, rows: list[Row], most: int | None, seed: int) -> None:
+    """Refused, dropped or crowded out, under all policies, with negated elements, and with snapshots in between."""
+    luck = random.Random(seed)
+    shares = [0.0, 0.0, 0.0, 0.3, 0.6]
+    how = config(query, tracked=True, classes=1, slices=2, most_runs=most)
+    patterns, parts, at = how.build(), [], 0
+    while at < len(rows):
+        patterns.refuse(luck.choice(shares), salt=luck.randint(0, 5), spare=luck.choice(shares))
+        size = luck.randint(1, 4)
+        parts.append(patterns.process(table(rows[at : at + size])))
+        at += size
+        patterns.shed(luck.choice(shares), salt=luck.randint(0, 5), spare=luck.choice(shares))
+        if luck.random() < 0.3:
+            patterns = how.build(patterns.snapshot())
+    parts.append(patterns.flush())
+    result = found(parts)
+    assert len(set(result)) == len(result)
+    assert set(result) <= matches(query, rows)
+
+
 @given(queries(), streams(), st.integers(1, 4))
 def test_tracked_runs_come_to_the_same_matches(query: Query, rows: list[Row], slices: int) -> None:
     """And the counters agree with the record: each match counts for all runs that it was made from."""
