@@ -133,7 +133,8 @@ def key_hash(df: DataFrame, key: Correlation, type_: str) -> Column:
     It is null if one of them is null and the row can then be in no match.
 
     Values that are equal to the engine have equal hashes, whatever the widths of their columns: whole numbers are
-    hashed as 64 bits, fractions as doubles without a sign of zero, days as microseconds.
+    hashed as 64 bits, fractions as doubles without a sign of zero, days as microseconds. Of a decimal both take the
+    nearest double.
     """
     kind = quoted(type_).cast("string")
     found = F.lit(None).cast("bigint")
