@@ -35,12 +35,11 @@ class Study:
     bounds: tuple[float, ...] = (0.5, 0.2, 0.1)
     seeds: tuple[int, ...] = (11,)
     events: int | None = None
-    ends_before: int = 0
 
     @property
     def grid(self) -> Grid:
         """All strategies under all bounds."""
-        case = Recorded(name=self.name, events=self.events, ends_before=self.ends_before)
+        case = Recorded(name=self.name, events=self.events)
         return Grid(case=case, bounds=self.bounds, seeds=self.seeds, percentile=PERCENTILE)
 
 

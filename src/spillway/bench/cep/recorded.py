@@ -71,15 +71,10 @@ _PATHS = {"bikes": BIKES, "cluster": CLUSTER}
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """A recorded stream and its query.
-
-    ``events`` are how many to take, from the end of its history and from the stream, which ends ``ends_before`` so
-    many others.
-    """
+    """A recorded stream and its query; ``events`` are how many to take of the end of it and of its history."""
 
     name: Name
     events: int | None = None
-    ends_before: int = 0
     weight: ClassVar[int] = 5
 
     def prepare(self, seed: int) -> Prepared:  # noqa: ARG002
@@ -98,9 +93,7 @@ def missing(name: Name) -> str | None:
 
 @lru_cache(maxsize=2)
 def _prepared(case: Recorded) -> Prepared:
-    history, table = bikes() if case.name == "bikes" else cluster()
-    history = _last(history, case.events)
-    table = _last(table.slice(0, table.num_rows - case.ends_before), case.events)
+    history, table = (_last(part, case.events) for part in (bikes() if case.name == "bikes" else cluster()))
     trips, config = case.name == "bikes", _config(case.name, table)
     return Prepared(
         config=config,

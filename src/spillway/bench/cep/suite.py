@@ -123,7 +123,7 @@ QUICK = Plan(
     studies=Studies(
         studies=(
             Study(name="bikes", bounds=(0.5, 0.1), events=3_000),
-            Study(name="cluster", bounds=(0.5, 0.1), events=130_000, ends_before=165_000),
+            Study(name="cluster", bounds=(0.5, 0.1), events=200_000),
         )
     ),
 )

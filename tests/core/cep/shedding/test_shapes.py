@@ -16,6 +16,8 @@ KLEENE = (
     "WITHIN 120 us"
 )
 
+SINGLE = "PATTERN SEQ(A a, B b, C c) WHERE [id] AND a.v <= c.v AND b.v < c.w + 4 AND b.w < c.v WITHIN 200 us"
+
 
 def stream(rows: int, salt: int) -> pa.Table:
     """Three of five events are a B; values decide how many of a run's future rows fit."""
@@ -77,6 +79,26 @@ def test_a_history_without_a_match_tells_types_apart_by_nothing() -> None:
     shed = Shed(strategy="selective_input", bound_s=2e-6, history=none)
     found = run(KLEENE, table, time="ts", type="type", shedding=shed)
     assert found.num_rows < run(KLEENE, table, time="ts", type="type").num_rows
+
+
+@pytest.mark.parametrize("query", [KLEENE, SINGLE])
+def test_a_history_without_a_match_does_not_make_everything_worthless(query: str) -> None:
+    """No C of the history is large enough for a match; how much is found then is not far from what chance finds."""
+    table, history = stream(6_000, salt=5), stream(3_000, salt=6)
+    low = np.where(np.array(history["type"].to_pylist()) == "C", -100, history["v"].to_numpy())
+    none = history.set_column(3, "v", pa.array(low))
+    assert run(query, none, time="ts", type="type").num_rows == 0
+    found = {
+        name: run(
+            query,
+            table,
+            time="ts",
+            type="type",
+            shedding=Shed(strategy=name, bound_ratio=0.5, history=none, index="attributes"),  # type: ignore[arg-type]
+        ).num_rows
+        for name in ("hybrid", "random_state")
+    }
+    assert found["hybrid"] > 0.7 * found["random_state"] > 0
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39, 1e300])

@@ -55,7 +55,8 @@ def history_of(
     """Return what the recorded runs brought and took.
 
     ``record`` has the columns serial, state, parent (a serial, -1 for none), row, first_us, at_us and complete;
-    ``work_per_slice`` is κ by state, for each row of a run if ``by_length``. Where the last element repeats, a complete match may also go on as a run.
+    ``work_per_slice`` is κ by state, for each row of a run if ``by_length``. Where the last element repeats, a
+    complete match may also go on as a run.
     """
     n = len(record["serial"])
     if len(features) != n:

@@ -2,6 +2,10 @@
 
 The stretch is processed once without shedding and recorded. It should be of three windows or more: runs are learned
 from only if their window ended within it. What is learned can be given to a strategy, on this or another machine.
+
+**Few matches.** That a class brought none says something only if many were found. With fewer than 300 it is as if
+one more had been found, a part of it for each unit of work: what brought none is then worth little, not nothing, and
+goes last by need, not first by order.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from spillway.core.cep.estimation.pairing import Shape, paired
 from spillway.core.cep.language.building import walk
 from spillway.core.cep.operator import Patterns
 from spillway.core.cep.plan import Plan
-from spillway.core.cep.shedding.cost_model import Omega, Resource, conditions_of, resource_costs
+from spillway.core.cep.shedding.cost_model import FEW_MATCHES, Omega, Resource, conditions_of, resource_costs
 from spillway.core.cep.shedding.enforcer import type_numbers
 from spillway.core.cep.shedding.input_filter import InputFilter
 from spillway.core.cep.shedding.learned import Learned
@@ -154,6 +158,13 @@ def _together(
     completes = np.arange(states) >= max(0, last_runs)
     single = plan.last > 0 and not any(element.repeated for element in plan.elements[-2:])
     shape = Shape(tree.classes if single else 0, slices, patterns.query.within_us)
+    pairs = paired(record, history, trees, of_rows, float(kappa[max(0, plan.last - 1)]), shape)
+    event_matches = np.append(events.gain[:, 0], unseen)
+    if matched < FEW_MATCHES:
+        per_work = 1.0 / max(1.0, float(work.sum()))
+        gain = gain + per_work * cost
+        event_matches = event_matches + per_work * np.append(events.cost[:, 0], unseen)
+        pairs["pair_matches"] = pairs["pair_matches"] + per_work * pairs["pair_examined"]
     return Learned(
         trees=trees,
         last=tree,
@@ -163,10 +174,10 @@ def _together(
         completes=completes,
         event_rate=rate,
         event_work=np.append(events.cost[:, 0], unseen),
-        event_matches=np.append(events.gain[:, 0], unseen),
+        event_matches=event_matches,
         per_event=np.array([work[half:].mean(), matches[half:].mean()]),
         selectivity=_selectivity(plan, kinds, matched),
-        **paired(record, history, trees, of_rows, float(kappa[max(0, plan.last - 1)]), shape),
+        **pairs,
     )
 
 

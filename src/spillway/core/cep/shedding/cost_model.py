@@ -64,7 +64,8 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Resource = Literal["conditions", "length", "none"]
 Omega = Floats | Literal["length"]
-_FEW = 300.0  # matches, some for each group
+FEW_MATCHES = 300.0
+"""Fewer tell little of what groups bring: that would be hardly one for each."""
 
 
 class Counts(NamedTuple):
@@ -120,7 +121,7 @@ class CostModel:
         told = self.least <= E
         matches = float(counts.completed.sum(axis=(1, 2)).max())
         for table, counted, weight in (
-            (self.gain, counts.completed, self.weight * min(1.0, matches / _FEW)),
+            (self.gain, counts.completed, self.weight * min(1.0, matches / FEW_MATCHES)),
             (self.own, counts.own, self.weight),
             (self.cost, counts.tested, self.weight),
         ):

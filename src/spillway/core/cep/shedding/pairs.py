@@ -47,12 +47,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.cep.shedding.cost_model import FEW_MATCHES
 from spillway.core.kernel import kernel
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-_FEW = 300.0  # matches; as long as there are fewer nothing of them fades
 _LITTLE = 20.0  # examinations; what was seen less often does not fade, so that it is not hoped for again
 _RECENT, _LEAST_RECENT = 0.7, 30.0  # what is left of recent events after a check, and how many tell something
 _CHANGED = 0.08  # a surprise that makes forget what was before
@@ -95,7 +95,7 @@ class Pairs:
         arrived = np.bincount(classes[classes >= 0], minlength=n)
         processed = np.bincount(classes[(classes >= 0) & kept], minlength=n)
         seen = np.outer(examined, processed / max(1, processed.sum()))
-        fades = np.where(self.examined > _LITTLE, fade if self.matches.sum() > _FEW else 1.0, 1.0)
+        fades = np.where(self.examined > _LITTLE, fade if self.matches.sum() > FEW_MATCHES else 1.0, 1.0)
         self.matches = fades * self.matches + pairs
         self.examined = fades * self.examined + seen
         self.born, self.arrived = fade * self.born + offered, fade * self.arrived + arrived
