@@ -30,6 +30,13 @@ def rounded(value: float) -> Any:
 
 
 @kernel
+def remainder(x: int, y: int) -> Any:
+    """Return what is left of x when it is divided by y, with the sign of x (np.fmod is not the same in Numba)."""
+    size = abs(x) % abs(y)
+    return size if x >= 0 else -size
+
+
+@kernel
 def sum_fits(x: int, y: int) -> bool:
     """Return whether x + y is a whole number."""
     return x <= _LARGEST - y if y > 0 else x > TOO_LARGE - y

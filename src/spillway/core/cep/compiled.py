@@ -26,6 +26,7 @@ Advance = Callable[..., int]
 _CALLED: dict[str, Any] = {
     "bits": arithmetic.bits,
     "rounded": arithmetic.rounded,
+    "remainder": arithmetic.remainder,
     "sum_fits": arithmetic.sum_fits,
     "difference_fits": arithmetic.difference_fits,
     "product_fits": arithmetic.product_fits,

@@ -73,8 +73,8 @@ class Shed:
     - ``resource``: Ω, what it costs to examine a run: ``none`` (all the same), ``conditions``, ``length``.
     - ``clusters``: how many kinds of runs are told apart in each state; None leaves it to the gap statistic.
     - ``slices``: in how many parts of its window a run may be worth something different.
-    - ``index``: which equalities find runs: ``all``, also computed ones, ``attributes`` as in the paper, ``none``. The
-      more of them, the less work is in vain, and the less there is to choose.
+    - ``index``: which equalities find runs: ``all``, also computed ones, ``attributes`` as in the paper, ``none``.
+      The more of them, the less work is in vain, and the less there is to choose.
     - ``unit_s``: seconds per unit of work.
     - ``salt``: other ones choose other events and runs.
     """

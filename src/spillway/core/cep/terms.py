@@ -218,9 +218,7 @@ class Writer:
         if operator == "/":
             return f"({x} / {y})", [*checks, f"{y} != 0"]
         if operator == "%":
-            size = f"(abs({x}) % abs({y}))"
-            signed = f"({size} if {x} >= 0 else -{size})"  # np.fmod of whole numbers is not the same in Numba
-            return signed if whole else f"np.fmod({x}, {y})", [*checks, f"{y} != 0"]
+            return f"{'remainder' if whole else 'np.fmod'}({x}, {y})", [*checks, f"{y} != 0"]
         if operator == "seconds":
             return f"(({y} - {x}) / 1e6)", [*checks, f"difference_fits({y}, {x})"]
         if operator == "^":

@@ -102,10 +102,10 @@ class Enforcer:
         classes = self.filter.classes(kinds, attributes)
         numbers = np.arange(self.rows, self.rows + len(kinds))
         keep = self.filter.keep(self.orders, kinds, attributes, classes, numbers)
+        began = 0.0 if self.clock is None else self.clock()
+        matches = self.patterns.process(table, budget, keep=keep)  # may refuse the table, and nothing has changed
         self.rows += len(kinds)
         self.discarded += int((~keep).sum())
-        began = 0.0 if self.clock is None else self.clock()
-        matches = self.patterns.process(table, budget, keep=keep)
         took_s = None if self.clock is None else self.clock() - began
         seen = self._seen(kinds, keep, classes, self._passed(), took_s)
         if self.strategy is not None:
