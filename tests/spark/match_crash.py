@@ -17,10 +17,10 @@ from spillway.core.cep import PatternConfig
 from spillway.core.hashing import row_hashes
 from spillway.spark.join_grid import Grid
 from spillway.spark.join_pack import ORDER, PART
+from spillway.spark.match_choice import SheddingSpec
 from spillway.spark.match_learning import CLASSES
 from spillway.spark.match_shard import MatchLogic
 from spillway.spark.match_sharing import Sharing
-from spillway.spark.match_choice import SheddingSpec
 from tests.core.spark_parts.match_shards import MatchShards, Numbered
 from tests.spark.match_rows import interpreted
 from tests.spark.orders import orders, play, told
