@@ -46,6 +46,11 @@ _PATIENCE_S = 20.0  # on a busy machine; as a rule events come within millisecon
 _alive: dict[Path, Spillway] = {}
 
 
+def _own_folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder for a query without a checkpoint; what its last event writes after the end stays behind."""
+    return tempfile.TemporaryDirectory(prefix="spillway-", ignore_cleanup_errors=True)
+
+
 class Spillway:
     """Keeps one streaming query inside its latency target.
 
@@ -91,7 +96,7 @@ class Spillway:
         make = self._controller_maker(controller)
         make(None)  # a wrong controller is refused before anything is locked
         self._checkpoint = None if checkpoint is None else local_path("checkpoint", checkpoint)
-        self._temporary = tempfile.TemporaryDirectory(prefix="spillway-") if checkpoint is None else None
+        self._temporary = _own_folder() if checkpoint is None else None
         root = Path(self._temporary.name) if self._temporary else self._checkpoint / "spillway"  # type: ignore[operator]
         self._folder = Folder(root)
         self._lease = Lease(self._folder)

@@ -6,7 +6,8 @@
       lease            locked by the process whose query this is
       latest.json      what the loop decided last, with the state it goes on from
       decisions/7.json what batch 7 was told, written before it was used, never changed
-      joins/0.json     how a join is shared out to shards, for the life of the checkpoint
+      joins/0.json     how a join or a pattern is shared out to shards, for the life of the checkpoint
+      learned/0.txt    what partial matches are worth, as it was learned first
       history/0.jsonl  one line per finished batch
 
 Readers and writers meet only through whole files: a file appears under its name when all of it is on disk.

@@ -103,7 +103,9 @@ class Enforcer:
         numbers = np.arange(self.rows, self.rows + len(kinds))
         keep = self.filter.keep(self.orders, kinds, attributes, classes, numbers)
         began = 0.0 if self.clock is None else self.clock()
-        matches = self.patterns.process(table, budget, keep=keep)  # may refuse the table, and nothing has changed
+        matches = self.patterns.process(
+            table, budget, keep=keep
+        )  # may refuse the table, and nothing has changed
         self.rows += len(kinds)
         self.discarded += int((~keep).sum())
         took_s = None if self.clock is None else self.clock() - began
