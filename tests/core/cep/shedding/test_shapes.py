@@ -83,7 +83,7 @@ def test_a_history_without_a_match_tells_types_apart_by_nothing() -> None:
 
 @pytest.mark.parametrize("query", [KLEENE, SINGLE])
 def test_a_history_without_a_match_does_not_make_everything_worthless(query: str) -> None:
-    """No C of the history is large enough for a match; what is found then is at least a fair part of what chance finds."""
+    """No C of the history is large enough for a match; what is found then is a fair part of what chance finds."""
     table, history = stream(6_000, salt=5), stream(3_000, salt=6)
     low = np.where(np.array(history["type"].to_pylist()) == "C", -100, history["v"].to_numpy())
     none = history.set_column(3, "v", pa.array(low))
