@@ -198,6 +198,8 @@ def made_up(tasks, told):
             found[task] = 0.99, 1.0 if task.name == "state" else 1.0 - task.b_share
         elif isinstance(task, FixedPoint):
             found[task] = shown(SHARES.get(task.name, 0.2) if task.name != "state" else 1.0)
+        elif isinstance(task, clock.Clock):
+            found[task] = CLOCKED
         elif isinstance(task, recorded.ClusterMatches):
             found[task] = 333
         else:
@@ -227,7 +229,6 @@ def test_figures_are_drawn_where_a_folder_is_given(tmp_path):
 def test_the_suite_has_all_figures_and_metrics(monkeypatch):
     monkeypatch.setattr(suite, "outcomes", made_up)
     monkeypatch.setattr(suite.speed, "measured", lambda *_: SPEEDS)
-    monkeypatch.setattr(suite.clock, "measured", lambda *_: CLOCKED)
     monkeypatch.setattr("spillway.bench.cep.case_studies.missing", lambda _: None)
     monkeypatch.setattr(suite, "check_java", lambda: (_ for _ in ()).throw(SpillwayError("no Java.")))
     told = []

@@ -33,6 +33,7 @@ from spillway.bench.cep import clock, speed
 from spillway.bench.cep.bounds import Bounds, figure_4, figure_5
 from spillway.bench.cep.case import COMPARED, Case
 from spillway.bench.cep.case_studies import Studies, Study
+from spillway.bench.cep.clock import Clock
 from spillway.bench.cep.drift import Drift, figure_12
 from spillway.bench.cep.fixed import Ratios, figure_6
 from spillway.bench.cep.model_properties import ModelProperties, figures_10_11_13
@@ -53,8 +54,7 @@ class Plan:
 
     turns: int
     enough_s: float
-    clock_ms: float
-    clock_windows: int
+    clock: Clock
     bounds: Bounds
     ratios: Ratios
     query: QueryProperties
@@ -66,6 +66,7 @@ class Plan:
     def tasks(self) -> list[Task]:
         """Return all runs in virtual time."""
         parts = (
+            self.clock,
             self.bounds,
             self.ratios,
             self.query,
@@ -80,8 +81,7 @@ class Plan:
 FULL = Plan(
     turns=5,
     enough_s=1.0,
-    clock_ms=8.0,
-    clock_windows=5,
+    clock=Clock(window_ms=8.0, windows=5),
     bounds=Bounds(
         case=Case.of_q1(8, windows=8),
         seeds=(11, 12, 13, 14),
@@ -100,9 +100,8 @@ FULL = Plan(
 )
 QUICK = Plan(
     turns=1,
-    enough_s=0.4,
-    clock_ms=4.0,
-    clock_windows=3,
+    enough_s=0.2,
+    clock=Clock(window_ms=4.0, windows=3),
     bounds=Bounds(
         case=Case.of_q1(4, windows=5),
         seeds=(11,),
@@ -134,14 +133,13 @@ def run(request: Request) -> Results:
     start = time.perf_counter()
     plan, out = (QUICK if request.quick else FULL), request.out
     tasks = list(dict.fromkeys(plan.tasks()))
-    total = len(tasks) + 4
+    total = len(tasks) + 3
     request.tell("speed of one core", 0, total)
     speeds, joined_rate = speed.measured(plan.turns, plan.enough_s), speed.joined_per_s()
-    request.tell("virtual and real time", 1, total)
-    clocked = clock.measured(plan.clock_ms, plan.clock_windows)
-    request.tell("shedding", 2, total)
-    found = outcomes(tasks, lambda done, _: request.tell("shedding", 2 + done, total))
+    request.tell("shedding", 1, total)
+    found = outcomes(tasks, lambda done, _: request.tell("shedding", 1 + done, total))
     request.tell("drawing", total - 2, total)
+    clocked = found[plan.clock]
     agrees = clock.agreement(clocked)
     metrics = (
         speed.metrics(speeds)

@@ -87,17 +87,15 @@ class Latency:
 
     def expected(self, load: float) -> float:
         """μ̂, the latency to expect at this load. Where the load is not known it is μ."""
-        return (
-            float(self.expected_at(np.array([load]))[0]) if self._each is None else self._at(load, self._each)
-        )
+        if self._each is None:
+            return float(self.expected_at(np.array([load]))[0])
+        return self.value if load < 0.0 else float(self._at(np.array([load]), self._each)[0])
 
     def expected_at(self, loads: Floats) -> Floats:
         """Return μ̂ at each of these loads; with ``each`` it is drawn through a few of them."""
         if self._each is not None:
             knots = np.linspace(0.0, max(float(loads.max(initial=0.0)), 1e-300), _KNOTS)
-            return np.asarray(
-                np.interp(loads, knots, [self._at(load, self._each) for load in knots.tolist()])
-            )
+            return np.asarray(np.interp(loads, knots, self._at(knots, self._each)))
         value, usual, fixed, count = self.usual
         if usual <= 0.0:
             return np.full(len(loads), self.value)
@@ -108,15 +106,16 @@ class Latency:
     def fixed_part(self) -> float:
         """What remains of the latency at no load."""
         if self._each is not None:
-            return self._at(0.0, self._each)
+            return float(self._at(np.zeros(1), self._each)[0])
         return float(self.usual[2] / max(self.usual[3], 1e-300))
 
-    def _at(self, load: float, percentile: float) -> float:
-        """Return the percentile of the last measurements as they would have been at this load."""
-        if not len(self.times) or load < 0.0:
-            return self.value
-        ratio = np.divide(load, self.loads, out=np.ones_like(self.loads), where=self.loads > 0.0)
-        return float(np.percentile(self.fixed + (self.times - self.fixed) * ratio, percentile))
+    def _at(self, loads: Floats, percentile: float) -> Floats:
+        """Return the percentile of the last measurements as they would have been at each of these loads."""
+        if not len(self.times):
+            return np.full(len(loads), self.value)
+        known = np.where(self.loads > 0.0, self.loads, 1.0)
+        ratio = np.where(self.loads > 0.0, loads[:, None] / known, 1.0)
+        return np.asarray(np.percentile(self.fixed + (self.times - self.fixed) * ratio, percentile, axis=1))
 
     def room(self, mean: float, count: int) -> float:
         """Return what the next measurements may take in all for the mean to be this."""
