@@ -97,6 +97,7 @@ class Attached:
             running=self._is_active(),
             decision=self._loop.published.decision,
             last=self._loop.history.last(),
+            last_with_rows=self._loop.history.last_with_rows(),
             problems=tuple(self._loop.problems),
         )
 

@@ -155,11 +155,14 @@ class History:
         self._note = note
         self._unsaved: list[Entry] = []
         self._last: Entry | None = None
+        self._last_with_rows: Entry | None = None
         self._lines: int | None = None
 
     def add(self, entry: Entry) -> None:
         """Add an entry; where the disk refuses, it stays in memory and the status says so."""
         self._last = entry
+        if entry.arrived_rows or entry.work_demanded:
+            self._last_with_rows = entry
         try:
             if self._lines is None:
                 self._lines = self._count()
@@ -175,6 +178,10 @@ class History:
     def last(self) -> Entry | None:
         """Return the newest entry of this process."""
         return self._last
+
+    def last_with_rows(self) -> Entry | None:
+        """Return the newest entry of this process that rows came in: Spark adds batches without any."""
+        return self._last_with_rows
 
     def before(self, batch: int) -> Entry | None:
         """Return the newest entry of an earlier batch, also of an earlier process; None if there is none."""

@@ -71,6 +71,8 @@ def spec_of(shedding: Any) -> SheddingSpec:
     """
     if isinstance(shedding, Shed):
         return _of_shed(shedding)
+    if shedding is Shed:
+        raise invalid("shedding", "Shed", "a Shed, not the class", hint="write Shed() with its options")
     strategy = "none" if shedding is None else shedding
     if strategy not in get_args(StrategyName):
         raise unknown("shedding", shedding, get_args(StrategyName))

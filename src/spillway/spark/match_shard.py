@@ -88,6 +88,7 @@ class Live:
     rows: pa.Table | None = None
     next_row: int = 0
     waiting: pa.Table | None = None
+    crowded: bool = False  # in the last batch; not in the state, it is only for what the status says
 
     @property
     def patterns(self) -> Patterns:
@@ -198,9 +199,20 @@ class MatchLogic:
             began = time.perf_counter()
             self._learn(live, ready, spent)
             counts.aside_s = time.perf_counter() - began
-            notes.append(live.shedder.note)
+            notes += [live.shedder.note, self._crowded(live, spent)]
         counts.note = "; ".join(filter(None, notes))
         return results, counts
+
+    def _crowded(self, live: Live, spent: Spent) -> str:
+        """Return what to say where partial matches begin to be shed for lack of room, not of time."""
+        before, live.crowded = live.crowded, spent.crowded_out > 0
+        if before or not live.crowded:
+            return ""
+        return (
+            f"a shard came to most_runs = {self.config.most_runs or 0:,} partial matches and shed "
+            f"{spent.crowded_out:,} that had no room. A shorter WITHIN, a bound such as B{{1,5}}, more conditions "
+            "or a larger most_runs keeps them"
+        )
 
     def _overgrown(self, before: Size, now: Size) -> str:
         """Return what to say where there are more rows of negated elements than there may be partial matches."""

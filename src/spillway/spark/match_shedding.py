@@ -72,7 +72,11 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass
 class Spent:
-    """What became of the rows of a batch; ``passed_over`` are those among the dropped that a strategy chose."""
+    """What became of the rows of a batch.
+
+    ``passed_over`` are those among the dropped that a strategy chose, ``crowded_out`` the runs among the shed ones
+    for which there was no room.
+    """
 
     rows: int = 0
     dropped: int = 0
@@ -80,6 +84,7 @@ class Spent:
     units: float = 0.0
     matches: int = 0
     shed_runs: int = 0
+    crowded_out: int = 0
     runs: int = 0
     elements: int = 1
 
@@ -180,6 +185,7 @@ class Shedder:
         spent.matches += work.matches
         spent.dropped += work.dropped_rows
         spent.shed_runs += work.crowded_out
+        spent.crowded_out += work.crowded_out
         return matches
 
     def _length(self, table: pa.Table) -> int:

@@ -12,8 +12,8 @@ from spillway.spark.history import Entry
 class Status:
     """The latest sample and decision, with the reason in words.
 
-    ``last`` is the newest finished batch of this process, None before the first; ``problems`` says what went
-    wrong lately.
+    ``last`` is the newest finished batch of this process, None before the first, and ``last_with_rows`` the newest
+    in which rows came, which is told as well; ``problems`` says what went wrong lately.
     """
 
     name: str
@@ -22,6 +22,7 @@ class Status:
     decision: Decision
     last: Entry | None
     problems: tuple[str, ...]
+    last_with_rows: Entry | None = None
 
     @property
     def reason(self) -> str:
@@ -38,23 +39,26 @@ class Status:
     @property
     def work_ratio(self) -> float:
         """The share of the last batch's work that was done: of comparisons, or of steps of a pattern."""
-        if self.last is None or self.last.work_demanded == 0:
-            return 1.0
-        return self.last.work_spent / self.last.work_demanded
+        return 1.0 if self.last is None else _work_ratio(self.last)
 
     def __str__(self) -> str:
         lines = [f"Spillway {self.name!r} ({self.mode}), {'running' if self.running else 'no query running'}"]
+        if self.last_with_rows is not None and self.last_with_rows is not self.last:
+            lines += self._batch(self.last_with_rows)
         if self.last is not None:
-            last = self.last
-            delay = "" if last.worst_delay_s is None else f", worst delay {last.worst_delay_s:.2f} s"
-            lines.append(f"  batch {last.batch}: {self._rows(last)} in {last.busy_s:.2f} s{delay}")
-            if self.mode == "observe" and not (last.work_demanded and not last.would_drop_rows):
-                lines.append(f"  enforcing would have dropped {last.would_drop_rows:,} of them")
-            if last.work_demanded:
-                lines.append(self._work(last))
+            lines += self._batch(self.last)
         lines.append(f"  next: {self.reason}")
         lines += [f"  problem: {problem}" for problem in self.problems]
         return "\n".join(lines)
+
+    def _batch(self, last: Entry) -> list[str]:
+        delay = "" if last.worst_delay_s is None else f", worst delay {last.worst_delay_s:.2f} s"
+        lines = [f"  batch {last.batch}: {self._rows(last)} in {last.busy_s:.2f} s{delay}"]
+        if self.mode == "observe" and not (last.work_demanded and not last.would_drop_rows):
+            lines.append(f"  enforcing would have dropped {last.would_drop_rows:,} of them")
+        if last.work_demanded:
+            lines.append(self._work(last))
+        return lines
 
     def _rows(self, last: Entry) -> str:
         """Say how many rows were kept; joins and patterns take in all of them."""
@@ -86,4 +90,8 @@ class Status:
         would = ""
         if self.mode == "observe" and last.work_budget is not None and last.work_budget < last.work_demanded:
             would = f"; enforcing would have done {last.work_budget:,.0f}"
-        return f"{spent} ({self.work_ratio:.0%}), {found}{would}{rest}"
+        return f"{spent} ({_work_ratio(last):.0%}), {found}{would}{rest}"
+
+
+def _work_ratio(batch: Entry) -> float:
+    return 1.0 if batch.work_demanded == 0 else batch.work_spent / batch.work_demanded

@@ -192,6 +192,9 @@ def test_a_state_that_is_full_sheds_and_counts() -> None:
     (state,) = shards.states.values()
     live = shards.logic.of_shard(20).begin(state.get)
     assert live.patterns.size.runs <= 200
+    full = [note for note in shards.notes if "came to most_runs = 200" in note]
+    assert full, "the status says that it was room that was missing, not time"
+    assert "a larger most_runs keeps them" in full[0]
 
 
 def knows(shards: MatchShards) -> list[bool]:

@@ -39,3 +39,23 @@ def test_where_rows_are_shed_as_well_both_are_told() -> None:
     shown = Status(name="n", mode="enforce", running=True, decision=Decision(), last=last, problems=())
     assert "kept 600 of 1,000 rows" in str(shown)
     assert "7 matches" in str(shown)
+
+
+def test_a_batch_without_rows_does_not_hide_what_was_let_go_of_in_the_one_before() -> None:
+    busy = entry(batch=6, work_demanded=400.0, work_spent=100.0, matches=7, shed_runs=30)
+    idle = entry(batch=7, arrived_rows=0, kept_rows=0)
+    shown = Status(
+        name="n",
+        mode="enforce",
+        running=True,
+        decision=Decision(),
+        last=idle,
+        last_with_rows=busy,
+        problems=(),
+    )
+    lines = str(shown).splitlines()
+    assert "batch 6: took in 1,000 rows" in lines[1]
+    assert "(25%)" in lines[2]
+    assert "30 partial matches" in lines[2]
+    assert "batch 7: kept 0 of 0 rows" in lines[3]
+    assert str(replace(shown, last=busy)).count("batch 6") == 1
