@@ -117,8 +117,11 @@ def check_windows(folder: Path) -> None:
     }, "what was told is what came"
 
 
-def check_join(folder: Path) -> None:
-    """The pairs of each batch are those that the shards find, without Spark, with the budgets that were told."""
+def check_join(folder: Path) -> float:
+    """The pairs of each batch are those that the shards find, without Spark, with the budgets that were told.
+
+    Returns the mean share of the comparisons of a batch that were made.
+    """
     attempts = delivered(folder)
     shards = Shards(crashed_join(), lasting_grid(folder), forgetful=True, part_of=part_of)
     spent = 0.0
@@ -136,10 +139,8 @@ def check_join(folder: Path) -> None:
         assert len(set(pairs)) == len(pairs) > 50
         for delivery in attempts[batch]:
             assert delivery == pairs, f"batch {batch}"
-    assert spent < 0.95 * BATCHES, (
-        "some comparisons were shed, whenever the share that is kept went from 0.2 to 0.9"
-    )
     assert not any(delivery for delivery in attempts.get(BATCHES, [])), "nothing was left to come"
+    return float(spent / BATCHES)
 
 
 def crashed_join() -> ShardLogic:
@@ -176,8 +177,9 @@ def test_what_was_told_is_delivered_whatever_a_query_died_of(spark: SparkSession
                     query.awaitTermination(PATIENCE_S)
     check_windows(tmp_path / "windows")
     check_groups(tmp_path / "groups")
-    check_join(tmp_path / "join")
-    match_crash.check(tmp_path / "match", delivered(tmp_path / "match"), BATCHES, moment)
+    assert check_join(tmp_path / "join") < 0.95, "some comparisons were shed"
+    shed_by_match = match_crash.check(tmp_path / "match", delivered(tmp_path / "match"), BATCHES, moment)
+    assert shed_by_match > 100, "some rows or partial matches were shed"
     attempts = check_tuples(tmp_path / "tuples")
     assert len(attempts[2]) == 2, "a batch that died after its sink was delivered twice"
     kept = [len(deliveries[0]) * BATCHES / ROWS for deliveries in attempts.values()]
@@ -185,7 +187,10 @@ def test_what_was_told_is_delivered_whatever_a_query_died_of(spark: SparkSession
 
 
 def test_what_was_told_is_delivered_after_kill_9(tmp_path: Path) -> None:
-    """All queries die with the machine, wherever they are when one of them has come to its point."""
+    """All queries die with the machine, wherever they are when one of them has come to its point.
+
+    How many batches of the others are decided before that depends on chance, and so does how much they shed.
+    """
     assert crash(tmp_path, "windows", "after the sink", 3, 0.2) == -signal.SIGKILL
     assert crash(tmp_path, "windows", "never", -1, 0.9) == 0
     check_tuples(tmp_path / "tuples")
