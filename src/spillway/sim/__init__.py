@@ -2,6 +2,7 @@
 
 from spillway.sim.batched import BatchedEngine
 from spillway.sim.engine import Engine, Shed
+from spillway.sim.machine import Machine
 from spillway.sim.metrics import Metrics, measure
 from spillway.sim.minimum import Minimum, least_loss
 from spillway.sim.network import Network, Operator, paper_network, single_operator
@@ -11,6 +12,7 @@ from spillway.sim.targets import Targets
 __all__ = [
     "BatchedEngine",
     "Engine",
+    "Machine",
     "Metrics",
     "Minimum",
     "Network",

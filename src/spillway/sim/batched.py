@@ -5,11 +5,16 @@ if that is later); it holds the rows that arrived since the last cut, waits for 
 
     t = F + (c(t) k + s (n - k)) / H             for k of n rows kept
 
-All its rows leave when it is done, so a row's delay is the rest of the batch before its own, and its own. The size
-n is known before the batch runs and the decision is applied to it (:meth:`Decision.keep_ratio_for`); decisions
-themselves are late by ``lag_batches``, as with an asynchronous listener. The controller is told the true F, c and s,
-or, with ``estimate``, what a cost model makes of the batches' sizes and times, as it is on Spark. ``noise`` is the
-relative standard deviation of a batch's time around t.
+on a quiet machine, and longer beside neighbours, on a cold JVM and so on (:mod:`~spillway.sim.machine`). All its
+rows leave when it is done, so a row's delay is the rest of the batch before its own, and its own. The size n, the
+time since the last cut and how much of it the query was idle are known before the batch runs, and the decision is
+applied to them (:meth:`Decision.keep_ratio_for`); decisions themselves are late by ``lag_batches``, as with an
+asynchronous listener. The controller is told the true F, c and s of a quiet machine, or, with ``estimate``, what a
+cost model makes of the batches' sizes and times, as it is on Spark. ``noise`` is the relative standard deviation of
+a batch's time around t.
+
+After a crash the batch that was running is repeated as it was decided, and controller and cost model go on from their
+snapshots.
 
 ======  ===============================================================
 symbol  meaning
@@ -29,9 +34,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spillway.core.control import Controller, CostModelConfig, Costs, Decision, Sample
+from spillway.core.control.cost_model import cost_fields
 from spillway.errors import invalid
 from spillway.replay.costs import CostTrace, constant
 from spillway.replay.traces import Arrivals
+from spillway.sim.machine import Machine
 from spillway.sim.outcome import Outcome
 from spillway.sim.targets import Targets
 
@@ -56,6 +63,7 @@ class BatchedEngine:
     trigger_s: float = 0.0
     lag_batches: int = 1
     noise: float = 0.0
+    machine: Machine = field(default_factory=Machine)
     estimate: CostModelConfig | None = None
     seed: int = 0
 
@@ -73,57 +81,106 @@ class BatchedEngine:
         arrival = trace.times(0, trace.total)
         delay = np.full(arrival.size, np.nan)
         chance = np.random.default_rng(self.seed)
-        model = None if self.estimate is None else self.estimate.build()
         changes = deque(targets.changes[1:])
-        decision = controller.step(Sample(at_s=0.0, period_s=0.0, arrived_rows=0, kept_rows=0))
-        waiting: deque[Decision] = deque()
-        samples: list[Sample] = []
-        decisions: list[Decision] = []
-        first, cut_s, done_s = 0, 0.0, 0.0
+        loop = _Loop(controller, self.estimate, self.lag_batches)
+        first, cut_s, done_s, run_batch = 0, 0.0, 0.0, 0
         while first < arrival.size:
-            cut_s = max(done_s, cut_s + self.trigger_s if samples else 0.0, float(arrival[first]))
+            last_cut_s, last_done_s = cut_s, done_s
+            cut_s = max(done_s, cut_s + self.trigger_s if loop.samples else 0.0, float(arrival[first]))
+            waited_s, idle_s = cut_s - last_cut_s if loop.samples else None, cut_s - done_s
             while changes and changes[0][0] <= cut_s:
                 controller.retarget(changes.popleft()[1])
             last = int(np.searchsorted(arrival, cut_s, side="right"))
             n = last - first
-            kept = first + np.flatnonzero(chance.random(n) < decision.keep_ratio_for(n))
-            k, began_s = int(kept.size), done_s
-            true = Costs(
-                fixed_s=self.fixed_s,
-                cost_s=float(self.cost.at(np.array(cut_s))) / self.headroom,
-                skip_s=self.skip_s / self.headroom,
+            keep = loop.decision.keep_ratio_for(
+                n, waited_s=waited_s, idle_s=idle_s, unreported_rows=loop.unreported_rows
             )
-            busy_s = true.busy_s(n, k) * math.exp(self.noise * chance.standard_normal())
-            done_s = cut_s + busy_s
-            told = true if model is None else model.update(arrived_rows=n, kept_rows=k, busy_s=busy_s)
+            kept = first + np.flatnonzero(chance.random(n) < keep)
+            k = int(kept.size)
+            true = self._true_costs(cut_s)
+            work_s = true.busy_s(n, k) * math.exp(self.noise * chance.standard_normal())
+            stall_s = self.machine.stall(chance)
+            begin_s, done_s = (
+                cut_s,
+                self.machine.end_s(cut_s, work_s * self.machine.cold(run_batch)) + stall_s,
+            )
+            if self.machine.killed_at_s is not None and cut_s <= self.machine.killed_at_s < done_s:
+                begin_s, run_batch = self.machine.killed_at_s + self.machine.down_s, 0
+                done_s = self.machine.end_s(begin_s, work_s * self.machine.cold(0)) + stall_s
+                loop.restart(begin_s)
+            run_batch += 1
             delay[kept] = done_s - arrival[kept]
-            samples.append(
+            costs = loop.costs_after(n, k, done_s - begin_s, true)
+            loop.take(
                 Sample(
                     at_s=done_s,
-                    period_s=done_s - began_s,
+                    period_s=done_s - last_done_s,
                     arrived_rows=n,
                     kept_rows=k,
                     backlog_rows=int(np.searchsorted(arrival, done_s, side="right")) - last,
-                    cost_s=told.cost_s if told and told.cost_s > 0.0 else None,
-                    fixed_s=told.fixed_s if told else 0.0,
-                    skip_s=told.skip_s if told else 0.0,
-                    busy_s=busy_s,
+                    **cost_fields(costs),
+                    waited_s=waited_s,
+                    idle_s=idle_s,
+                    busy_s=done_s - begin_s,
                     finished_rows=k,
                     delay_s=float(delay[kept].mean()) if k else None,
                     worst_delay_s=float(delay[kept].max()) if k else None,
                 )
             )
-            decisions.append(controller.step(samples[-1]))
-            waiting.append(decisions[-1])
-            if len(waiting) > self.lag_batches:
-                decision = waiting.popleft()
             first = last
         return Outcome(
             arrival_s=arrival,
             delay_s=delay,
             targets=targets,
-            period_s=max(done_s, trace.duration_s) / max(len(samples), 1),
-            samples=tuple(samples),
-            decisions=tuple(decisions),
+            period_s=max(done_s, trace.duration_s) / max(len(loop.samples), 1),
+            samples=tuple(loop.samples),
+            decisions=tuple(loop.decisions),
             elapsed_s=max(done_s, trace.duration_s),
         )
+
+    def _true_costs(self, at_s: float) -> Costs:
+        """Return what a batch costs on a quiet machine."""
+        return Costs(
+            fixed_s=self.fixed_s,
+            cost_s=float(self.cost.at(np.array(at_s))) / self.headroom,
+            skip_s=self.skip_s / self.headroom,
+        )
+
+
+class _Loop:
+    """The feedback: what a batch took goes in, the decision in force comes out some batches later."""
+
+    def __init__(self, controller: Controller, estimate: CostModelConfig | None, lag_batches: int) -> None:
+        self._controller = controller
+        self._model = None if estimate is None else estimate.build()
+        self._lag_batches = lag_batches
+        self._waiting: deque[Decision] = deque()
+        self.samples: list[Sample] = []
+        self.decisions: list[Decision] = []
+        self.decision = controller.step(Sample(at_s=0.0, period_s=0.0, arrived_rows=0, kept_rows=0))
+
+    def costs_after(self, arrived_rows: int, kept_rows: int, busy_s: float, true: Costs) -> Costs | None:
+        """Return what the controller is told of the costs after a batch."""
+        if self._model is None:
+            return true
+        return self._model.update(arrived_rows=arrived_rows, kept_rows=kept_rows, busy_s=busy_s)
+
+    def take(self, sample: Sample) -> None:
+        """Hand a finished batch to the controller."""
+        self.samples.append(sample)
+        self.decisions.append(self._controller.step(sample))
+        self._waiting.append(self.decisions[-1])
+        if len(self._waiting) > self._lag_batches:
+            self.decision = self._waiting.popleft()
+
+    @property
+    def unreported_rows(self) -> float | None:
+        """What the last batch kept, if the decision in force was made before it ended."""
+        return self.samples[-1].kept_rows if self._waiting and self.samples else None
+
+    def restart(self, at_s: float) -> None:
+        """Decide anew from what was known before a crash, as a query does when it starts."""
+        costs = None if self._model is None else self._model.begin_run()
+        self._waiting.clear()
+        nothing = Sample(at_s=at_s, period_s=0.0, arrived_rows=0, kept_rows=0, **cost_fields(costs))
+        self.decision = self._controller.step(nothing)

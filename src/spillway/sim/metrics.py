@@ -31,6 +31,11 @@ class Metrics:
     loss_ratio: float
     mean_delay_s: float
 
+    @property
+    def in_time_rows(self) -> int:
+        """Rows that were delivered within the target."""
+        return self.delivered_rows - self.late_rows
+
 
 def measure(outcome: Outcome) -> Metrics:
     """Compute a run's metrics."""

@@ -30,6 +30,12 @@ def nonsense() -> st.SearchStrategy[Sample]:
         delay_s=st.none() | _signed,
         worst_delay_s=st.none() | _signed,
         protected_rows=_huge,
+        unit_s=st.none() | _huge,
+        work_s=_huge,
+        spread=_huge,
+        pace=_huge,
+        waited_s=st.none() | _huge,
+        idle_s=_huge,
     )
 
 
@@ -37,7 +43,7 @@ def plausible() -> st.SearchStrategy[Sample]:
     """A period as an engine would report it, empty ones and ones without a measurement among them."""
     rows = st.integers(0, 5000)
     return st.builds(
-        lambda at, period, arrived, share, backlog, cost, done, worst: Sample(
+        lambda at, period, arrived, share, backlog, cost, done, worst, waited, idle, spread: Sample(
             at_s=at,
             period_s=period,
             arrived_rows=arrived,
@@ -49,6 +55,9 @@ def plausible() -> st.SearchStrategy[Sample]:
             busy_s=None if cost is None else done * cost,
             finished_rows=done,
             worst_delay_s=worst,
+            waited_s=waited,
+            idle_s=0.0 if waited is None else idle * waited,
+            spread=spread,
         ),
         st.floats(0, 1e6),
         st.floats(0.2, 3.0),
@@ -58,6 +67,9 @@ def plausible() -> st.SearchStrategy[Sample]:
         st.none() | st.floats(1e-6, 1e-1),
         rows,
         st.none() | st.floats(0.0, 10.0),
+        st.none() | st.floats(0.0, 12.0),
+        st.floats(0.0, 1.0),
+        st.floats(0.0, 4.0),
     )
 
 

@@ -111,6 +111,27 @@ def test_one_slow_batch_does_not_starve_those_that_follow(units: float, work_s: 
     assert 8e-9 < unit.unit_s < 20e-9
 
 
+@pytest.mark.parametrize("call_s", [0.001, 0.02, 0.2])
+def test_the_time_of_a_call_is_not_booked_on_units(call_s: float) -> None:
+    """Small batches, whose time is nearly all call, after large ones and before them."""
+    chance = random.Random(3)
+    for first in (True, False):
+        unit = UnitCostConfig().build()
+        sizes = [100.0] * 20 + [chance.uniform(1e7, 1e8) for _ in range(20)]
+        for units in sizes if first else sizes[::-1]:
+            unit.update(units=units, work_s=(call_s + 5e-9 * units) * math.exp(chance.gauss(0.0, 0.03)))
+        assert 4e-9 < unit.unit_s < 9e-9
+
+
+@pytest.mark.parametrize("factor", [5.0, 20.0])
+def test_dearer_units_are_noticed_in_the_next_batch(factor: float) -> None:
+    unit = UnitCostConfig().build()
+    for _ in range(20):
+        unit.update(units=5e7, work_s=0.002 + 5e-9 * 5e7)
+    unit.update(units=5e7, work_s=0.002 + factor * 5e-9 * 5e7)
+    assert unit.unit_s > 0.7 * factor * 5e-9
+
+
 numbers = st.floats(0.0, 1e300, allow_nan=False)
 
 

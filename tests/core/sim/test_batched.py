@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -101,7 +103,10 @@ def test_a_cost_that_triples_is_learnt_in_a_few_batches():
     )
     late = outcome.arrival_s[outcome.delivered & (outcome.delay_s > 3.0)]
     assert late.size
-    assert 25.0 < late.min() < late.max() < 45.0
+    assert late.min() > 25.0
+    after = outcome.delivered & (outcome.arrival_s > 40.0)
+    assert np.mean(outcome.delay_s[after] <= 3.0) > 0.97
+    assert outcome.delay_s[after].max() < 3.3
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -121,6 +126,57 @@ def test_deadline_holds_a_burst_with_estimated_costs_and_noisy_batches(seed):
     assert held.late_rows <= 0.03 * held.delivered_rows
     assert held.overshoot_s < 0.6
     assert held.loss_ratio < 0.75
+
+
+IDLE_COSTS = [1e-6, 5e-6, 10e-6, 100e-6, 1e-3]
+
+
+def idle_rate(target_s, trigger_s, fixed_s, cost_s, load):
+    """Rows a second, as a share of what is in time with that trigger, or of the capacity where nothing can be."""
+    wait = max(trigger_s, target_s / 2.0)
+    in_time = target_s - wait - fixed_s if trigger_s + fixed_s < target_s else math.inf
+    return load * min(in_time, wait - fixed_s) / wait / cost_s
+
+
+@pytest.mark.parametrize("load", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("trigger_s", [0.0, 1.0, 2.0, 3.0, 5.0, 10.0])
+@pytest.mark.parametrize("fixed_s", [0.1, 0.3, 0.8])
+def test_nothing_is_lost_where_everything_fits_or_nothing_helps_from_the_first_batch_on(
+    fixed_s, trigger_s, load
+):
+    """All costs of a row at which a whole batch is within what the cold start allows, with estimated costs."""
+    y, lost = 3.0, {}
+    for cost_s in IDLE_COSTS:
+        rate = idle_rate(y, trigger_s, fixed_s, cost_s, load)
+        batch_rows = rate * max(trigger_s, y / 2.0)
+        helps = trigger_s + fixed_s < y
+        if rate <= 0.0 or batch_rows > 300_000 or (helps and batch_rows * 10e-6 > 0.4 * y):
+            continue
+        engine = BatchedEngine(
+            cost=constant(cost_s),
+            fixed_s=fixed_s,
+            skip_s=0.02 * cost_s,
+            trigger_s=trigger_s,
+            estimate=CostModelConfig(),
+        )
+        trace = Rates((rate,), (max(8 * trigger_s, 15.0),))
+        samples = engine.run(trace, make("deadline", target_delay_s=y, engine="batched"), y).samples
+        short = [(number, s.kept_rows, s.arrived_rows) for number, s in enumerate(samples)]
+        lost[cost_s] = [batch for batch in short if batch[1] < batch[2]]
+    assert lost
+    assert {cost_s: batches for cost_s, batches in lost.items() if batches} == {}
+
+
+def test_what_is_told_of_waits():
+    """Every 2 s a batch of 1.2 s: rows wait 2 s, of which the query is idle for 0.8 s."""
+    engine = BatchedEngine(cost=constant(0.01), fixed_s=1.0, trigger_s=2.0)
+    samples = engine.run(Rates((10.0,), (20.0,)), Script(), 2.0).samples
+    assert (samples[0].waited_s, samples[1].waited_s) == (None, pytest.approx(2.0))
+    assert [sample.idle_s for sample in samples[2:-1]] == pytest.approx([0.8] * len(samples[2:-1]))
+    back_to_back = BatchedEngine(cost=constant(0.01), fixed_s=1.0)
+    samples = back_to_back.run(Rates((10.0,), (20.0,)), Script(), 2.0).samples
+    assert [sample.idle_s for sample in samples[1:-1]] == pytest.approx([0.0] * len(samples[1:-1]))
+    assert [sample.waited_s for sample in samples[1:]] == pytest.approx([s.busy_s for s in samples[:-1]])
 
 
 def test_a_change_of_target_is_passed_on():

@@ -4,11 +4,11 @@ from spillway.core.control.actuate import keep_ratio_at_entry, shed_from_queue_r
 from spillway.core.control.aurora import Aurora, AuroraConfig
 from spillway.core.control.baseline import Baseline, BaselineConfig
 from spillway.core.control.cost_meter import CostMeter, CostMeterConfig
+from spillway.core.control.cost_model import CostModel, CostModelConfig, Costs
 from spillway.core.control.ctrl import Ctrl, CtrlConfig
 from spillway.core.control.deadline import DeadlineConfig
 from spillway.core.control.deadline_batched import BatchedDeadline
 from spillway.core.control.deadline_pipelined import PipelinedDeadline
-from spillway.core.control.estimate import CostModel, CostModelConfig, Costs
 from spillway.core.control.fixed import Fixed, FixedConfig
 from spillway.core.control.headroom import (
     HeadroomFit,

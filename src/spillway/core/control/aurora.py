@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from spillway.core.control.actuate import keep_ratio_at_entry
-from spillway.core.control.base import BaseController, ControllerConfig, TargetState
+from spillway.core.control.base import BaseController, ControllerConfig, CostState
 from spillway.core.control.model import MOST_ROWS, capacity_rows_per_s, signals
 from spillway.core.control.values import Decision, Sample
 
@@ -24,10 +24,8 @@ class AuroraConfig(ControllerConfig):
 
 
 @dataclass
-class AuroraState(TargetState):
+class AuroraState(CostState):
     """The last cost known."""
-
-    cost_s: float | None = None
 
 
 class Aurora(BaseController):
@@ -45,9 +43,10 @@ class Aurora(BaseController):
 
     def step(self, sample: Sample) -> Decision:
         """Take in a finished period and decide on the next."""
-        state, T, H = self.state, self.config.period_s, self.config.headroom
+        state = self.state
         y_d = state.target_delay_s
-        now = signals(sample, period_s=T, held_cost_s=state.cost_s)
+        now = signals(sample, self.config, state)
+        T, H = now.T, now.H
         if now.c is None:
             return Decision(target_delay_s=y_d, reason="no row has been timed yet, so everything is kept")
         state.cost_s = now.c

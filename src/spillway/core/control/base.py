@@ -56,6 +56,13 @@ class TargetState:
     target_delay_s: float = 0.0
 
 
+@dataclass
+class CostState(TargetState):
+    """The target, and the last cost of a row that was known."""
+
+    cost_s: float | None = None
+
+
 class BaseController:
     """Config, state, and the way between a state and its snapshot. Subclasses write ``step``."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from spillway.core.control.actuate import keep_ratio_at_entry
-from spillway.core.control.base import BaseController, ControllerConfig, TargetState
+from spillway.core.control.base import BaseController, ControllerConfig, CostState
 from spillway.core.control.model import MOST_ROWS, capacity_rows_per_s, delay_of_queue_s, signals
 from spillway.core.control.values import Decision, Sample
 from spillway.core.control.wording import duration
@@ -25,10 +25,8 @@ class BaselineConfig(ControllerConfig):
 
 
 @dataclass
-class BaselineState(TargetState):
+class BaselineState(CostState):
     """The last cost known."""
-
-    cost_s: float | None = None
 
 
 class Baseline(BaseController):
@@ -48,9 +46,10 @@ class Baseline(BaseController):
 
     def step(self, sample: Sample) -> Decision:
         """Take in a finished period and decide on the next."""
-        state, T, H = self.state, self.config.period_s, self.config.headroom
+        state = self.state
         y_d = state.target_delay_s
-        now = signals(sample, period_s=T, held_cost_s=state.cost_s)
+        now = signals(sample, self.config, state)
+        T, H = now.T, now.H
         if now.c is None:
             return Decision(target_delay_s=y_d, reason="no row has been timed yet, so everything is kept")
         c, q, f_in = now.c, now.q, now.f_in

@@ -1,6 +1,6 @@
 """What a row costs on a pipelined engine: busy time over the rows that finished, smoothed.
 
-On a batch engine the time of a batch has more parts than that: see :mod:`~spillway.core.control.estimate`.
+On a batch engine the time of a batch has more parts than that: see :mod:`~spillway.core.control.cost_model`.
 """
 
 from __future__ import annotations

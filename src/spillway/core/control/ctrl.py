@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from spillway.core.control.actuate import keep_ratio_at_entry
-from spillway.core.control.base import BaseController, ControllerConfig, TargetState
+from spillway.core.control.base import BaseController, ControllerConfig, CostState
 from spillway.core.control.model import (
     LEAST_COST_S,
     MOST_ROWS,
@@ -42,10 +42,9 @@ class CtrlConfig(ControllerConfig):
 
 
 @dataclass
-class CtrlState(TargetState):
+class CtrlState(CostState):
     """e(k-1), u(k-1) and the last cost known."""
 
-    cost_s: float | None = None
     error_s: float = 0.0
     growth_rate: float = 0.0
 
@@ -92,9 +91,10 @@ class Ctrl(BaseController):
 
     def step(self, sample: Sample) -> Decision:
         """Take in a finished period and decide on the next."""
-        state, T, H = self.state, self.config.period_s, self.config.headroom
+        state = self.state
         y_d = state.target_delay_s
-        now = signals(sample, period_s=T, held_cost_s=state.cost_s)
+        now = signals(sample, self.config, state)
+        T, H = now.T, now.H
         if now.c is None:
             return Decision(target_delay_s=y_d, reason="no row has been timed yet, so everything is kept")
         c, q, f_in = now.c, now.q, now.f_in

@@ -53,12 +53,11 @@ class DeadlineConfig(ControllerConfig):
     field            meaning
     ================ ===================================================================================
     engine           "pipelined": rows flow through one by one; "batched": in micro-batches
-    margin           share of the target left unused for what the model does not know;
-                     None: 0.01 where pipelined, 0.07 where batched
+    margin           share of the target left unused for what the model does not know; None: 0.01 where
+                     pipelined; where batched it follows from the errors of the last batches
     cold_cost_s      cost of a row assumed before the first measurement; None: 1 ms, batched 10 µs
     caution          pipelined: share of the rows shed that may be shed for safety's sake alone
     shortest         pipelined: how far caution may shorten the queue, as a share of what fits
-    growth           batched: how many times the largest recent batch the next one may be
     ================ ===================================================================================
     """
 
@@ -68,7 +67,6 @@ class DeadlineConfig(ControllerConfig):
     cold_cost_s: float | None = None
     caution: float = 0.03
     shortest: float = 0.25
-    growth: float = 4.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,7 +78,6 @@ class DeadlineConfig(ControllerConfig):
             require_number("cold_cost_s", self.cold_cost_s, 0.0, above=True, hint="seconds a row, as 10e-6")
         require_number("caution", self.caution, 0.0, 1.0)
         require_number("shortest", self.shortest, 0.0, 1.0, above=True)
-        require_number("growth", self.growth, 1.1, 1000.0)
 
     def build(self, state: Mapping[str, Any] | None = None) -> BaseController:
         """Return a controller for this engine, at its beginning or where a snapshot left off."""

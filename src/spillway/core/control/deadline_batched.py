@@ -1,49 +1,47 @@
 """DEADLINE on a batch engine: how many rows one micro-batch may hold.
 
-**Half the target.** Batches run one after the other. A row that arrives just after a batch was cut waits
-for that batch to end and then for its own, so with equal batch times t the slowest rows take 2 t. The batch
-time that meets a target y_d is share · y_d with share = 1/2 - margin.
-
 **The limit.** A batch that keeps k of its n rows takes
 
-    t = F + s (n - k) + c k                         so k + (s/c) (n - k) <= (share · y_d - F) / c = limit
+    t = F + s (n - k) + c k                         so k + (s/c) (n - k) <= (t - F) / c = limit
 
-The right side is ``queue_limit_rows``, s/c is ``skip_cost``. Both are known before n is; the engine applies
-them to the exact size of each batch with :meth:`Decision.keep_ratio_for`, so the first batch of a burst is
-cut already. F, s and c come with the sample (:mod:`~spillway.core.control.estimate`); c is replaced by a
-cautious c' (:mod:`~spillway.core.control.learned_cost`).
+The right side is ``queue_limit_rows``, s/c is ``skip_cost``. Both are known before n is; the engine applies them to
+the exact size of each batch, and to how long its oldest row may have waited (:meth:`Decision.keep_ratio_for`), so the
+first batch of a burst is cut already. F, s, c, how sure c is and the pace of the machine come with the sample
+(:mod:`~spillway.core.control.cost_model`). How long a batch should take, t, follows from the objective
+(:mod:`~spillway.core.control.batch_time`), and rows get at least a sixth of the target in every batch.
+
+**Authority.** Nothing is shed where shedding does not shorten delay.
+
+==================  =========================================================================================
+what rows wait for  what is done about it
+==================  =========================================================================================
+a trigger interval  it is what rows are seen to wait for while the query is idle. Where it and F leave rows less
+                    than the least room, no shedding meets the target: everything is kept, and the reason says so
+other delays        what the oldest row takes more than its wait and its batch, such as a clock that is off, is
+                    measured and taken off the target, unless that leaves a batch next to nothing
+F alone             where the shortest of the last batches takes longer than the target, batches may take four
+                    times F: nothing is lost below three quarters of the capacity, and a burst is still bounded
+==================  =========================================================================================
+
+**What is not known yet.** Before two batches had rows, a row is taken to cost ``cold_cost_s``. From then on a batch
+may only be so large that it takes half as long again as it should if rows are dearer than believed by 1.6 standard
+deviations, or if all the time of a recent batch went into its rows, or if rows are a hundred times as dear as at
+the cold start: a cost that was learned on tiny batches cannot let a huge one in, and each larger batch makes it
+surer. While it is not sure, limits go up and down a little, by as much as changes the time of a batch by 4 %:
+batches of one size could never tell F and c apart.
+
+**Dead time.** On Spark a decision takes effect one to three batches later. The limit depends on what things cost and
+on the batch's own size, not on what the last batches did, so no loop can swing. What changes in the meantime shows in
+the errors, which are measured against what was known two batches before. A batch that has taken far too long and has
+not been reported is made up for when the next one is cut (:meth:`Decision.limit_for`).
 
 **Work.** Where operators have a budget, such as a join, rows are not all that takes time. With u the time of a unit
 of work, which comes with the sample (:mod:`~spillway.core.control.unit_cost`), W units fit beside k rows:
 
-    F + c k + u W <= share · y_d                    so W = (share · y_d - F) / u - (c/u) k
+    F + c k + u W <= t                              so W = (t - F) / u - (c/u) k
 
 The first term is ``work_budget``, c/u is ``row_work``; :meth:`Decision.work_budget_for` puts them together when k is
 known. Rows, if any are shed in front, get at most half of the room.
-
-**Bounds around it**, for what a model of three numbers cannot know:
-
-=================  ==========================================================================================
-bound              rule
-=================  ==========================================================================================
-cold start         before the cost is known, a row is taken to cost ``cold_cost_s``
-overrun            after a batch that took half as long again as it may, or whose cost is not yet known, c' is
-                   at least what that batch took per row, for one decision: an estimator that is not led
-                   astray by one bad batch needs a second to believe in a jump, and each may be a long one
-slow start         a batch may be at most ``growth`` times the largest one kept within the last 30 that had
-                   rows, or a twentieth of what the cold start would allow: a cost that was underestimated
-                   on small batches cannot let a huge one in. In a burst the bound grows with every batch
-out of reach       rows get at least a fifth of F, even if F leaves them less: shedding more would hardly
-                   shorten a batch. If F alone takes longer than it may, the reason says that the target
-                   cannot be met
-model error        if rows are late in two periods running although their batches fit by the model, the
-                   limit shrinks by 15 % a period, down to a quarter; it leaks back by 5 % of the gap a period
-=================  ==========================================================================================
-
-The dead time of the feedback (a decision takes effect one to three batches later) needs no treatment of its
-own: the limit depends on what a row costs, not on what the last batches did, so there is no loop that could
-swing. Only the correction for model error feeds back, and its small steps keep it from cycling by more than
-they are.
 
 ======  ====================================================
 symbol  meaning
@@ -51,126 +49,268 @@ symbol  meaning
 n, k    rows that arrived for a batch, rows kept
 F       time a batch takes whatever its size
 s, c    time a dropped row and a kept row take
-g       correction for model error, from 0.25 to 1
+t, y    time that a batch should take, what is left of the target
 u, W    time of a unit of work, units in a batch
 ======  ====================================================
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from statistics import NormalDist, median
 from typing import TYPE_CHECKING
 
 from spillway.core.control.base import BaseController, TargetState
-from spillway.core.control.learned_cost import LearnedCost
-from spillway.core.control.model import MOST_COST_S, MOST_ROWS
-from spillway.core.control.values import Decision, Sample
+from spillway.core.control.batch_time import best_batch_s
+from spillway.core.control.model import LEAST_COST_S, MOST_COST_S, MOST_ROWS
+from spillway.core.control.values import IDLE_SHARE, LEAST_ROOM, Decision, Sample
 from spillway.core.control.wording import duration
 
 if TYPE_CHECKING:
     from spillway.core.control.deadline import DeadlineConfig
 
-_SPREADS = 1.0  # of the cost's spread, added to its level
-_RECENT_BATCHES = 30
-_COLD_ERROR = 20.0  # how many times dearer than the cold cost a row may well be
-_LEAST_ROOM = 0.2  # of the fixed time: rows get this much even if it leaves them less
-_LEAST_CORRECTION = 0.25
+_ERRORS = 40  # batches whose errors are remembered
+_AHEAD = 2  # batches by which an expectation is older than the batch that it is compared with
+_COLD_ERRORS, _COLD_SPREAD = 20, 0.08  # what is taken for their errors before any was seen
+_LARGEST_ERROR = math.log(16.0)
+_DEARER = 1.64  # standard deviations: in one case of twenty a row is dearer than that
 _ROWS_BESIDE_WORK = 0.5  # of the room
-_OVERRUN, _MOST_OVERRUN = 1.5, 16.0
-_SHRINK, _LEAK = 0.85, 0.05
+_EXTRAS = 5  # batches whose median is the delay that batches have no part in
+_LEAST_EXTRAS = 3  # of them, before it counts
+_LEAST_EXTRA = 0.03  # of the target
+_RECENT = 30  # batches whose times and rows are remembered
+_OVERRUN = 1.5  # times t: how long a batch may take if its rows are as dear as they may well be
+_COLD_ERROR = 100.0  # times the cold cost: how dear a row may well be that has hardly been seen
+_LEAST_SEEN = 2  # batches with rows, before more than the cold start is made of them
+_COLD_DOUBT = 0.1  # spread of a cost that is more than a guess from one or two batches
+_COLD_SHARE = 0.45  # of the target, for the rows of a batch of which nothing is known
+_LEAST_BATCHES = 10  # of them, before anything is made of it
+_LONG_BATCH = 4.0  # times F, where F alone misses the target: three quarters of the time are for rows
+_TURNS = (1.0, -1.0, -1.0, 1.0, -1.0, 1.0)  # ups and downs, in an order that no trend looks like
+_VARIED = 0.04  # of a batch's time, by which its rows are varied while their cost is not sure
+_UNSURE = 0.2  # spread of the cost from which on they are varied in full
+_MOST_VARIED = 0.25  # of the rows
+_SURE = 3.0  # batches in a row after which a target is taken to be out of reach
+
+
+def _cold_errors() -> list[float]:
+    """Return errors of a machine with some noise, in an order in which large ones do not follow each other."""
+    ranks = [(7 * i) % _COLD_ERRORS for i in range(_COLD_ERRORS)]
+    return [_COLD_SPREAD * NormalDist().inv_cdf((rank + 0.5) / _COLD_ERRORS) for rank in ranks]
+
+
+def _bounded(seconds: float | None) -> float | None:
+    """Return a time that no arithmetic can overflow on."""
+    return None if seconds is None else min(seconds, MOST_COST_S)
 
 
 @dataclass
-class BatchedState(LearnedCost, TargetState):
-    """The learnt costs, the sizes of recent batches, and the correction for model error."""
+class BatchedState(TargetState):
+    """Costs as they were told last and before that, the errors of expectations, and what rows wait for anyway."""
 
+    cost_s: float | None = None
     fixed_s: float = 0.0
     skip_s: float = 0.0
-    kept_rows: list[float] = field(default_factory=list)
-    correction: float = 1.0
-    late_periods: float = 0.0
-    fitted: float = 0.0
+    spread: float = 0.0
+    expectations: list[list[float]] = field(default_factory=list)
+    errors: list[float] = field(default_factory=_cold_errors)
+    extras_s: list[float] = field(default_factory=list)
+    trigger_s: float | None = None
+    hopeless_periods: float = 0.0
+    batches: list[list[float]] = field(default_factory=list)
+    turn: float = 0.0
 
 
 class BatchedDeadline(BaseController):
-    """Bound the rows of a batch so that it ends within its share of the target."""
+    """Bound the rows of a batch so that as many as possible are delivered within the target."""
 
     kind = "deadline/batched"
+    version = 2
     state_type = BatchedState
     config: DeadlineConfig
     state: BatchedState
 
     def step(self, sample: Sample) -> Decision:
         """Take in a finished batch and decide on the next."""
-        state, config = self.state, self.config
-        y_d = state.target_delay_s
-        state.learn(sample.cost_s)
-        n, k = min(sample.arrived_rows, MOST_ROWS), min(sample.kept_rows, MOST_ROWS)
-        if n > 0.0:
-            state.kept_rows = [*state.kept_rows[1 - _RECENT_BATCHES :], k]
-        if sample.cost_s is not None and (n > 0.0 or state.fixed_s == 0.0):
-            state.fixed_s, state.skip_s = min(sample.fixed_s, MOST_COST_S), min(sample.skip_s, MOST_COST_S)
-
-        t = (0.5 - (0.07 if config.margin is None else config.margin)) * y_d
-        cold = config.cold_cost_s or 10e-6
-        c, F, s = state.cautious_s(cold, _SPREADS), state.fixed_s, state.skip_s
-        u, w = sample.unit_s, sample.work_s
-        busy_s = None if sample.busy_s is None else max(sample.busy_s - w, 0.0)
-        if busy_s is not None and k > 0.0 and (state.cost_s is None or busy_s > _OVERRUN * t):
-            c = min(max(c, (busy_s - F - s * max(n - k, 0.0)) / k), _MOST_OVERRUN * c)
-        room = max(t - F, _LEAST_ROOM * F)
-        self._correct(sample, fits=F + s * max(n - k, 0.0) + c * k + w <= 1.1 * t, rows=k)
+        self._compare(sample)
+        self._watch_waits(sample)
+        self._learn(sample)
+        state, y = self.state, self._target_left_s()
+        trigger_s = self._trigger_of(sample)
+        if self._out_of_reach(y):
+            return self._keep_all(sample)
+        cold = self.config.cold_cost_s or 10e-6
+        c = cold if state.cost_s is None else state.cost_s
+        F, s, u = state.fixed_s, state.skip_s, sample.unit_s
+        t = self._batch_s(sample, y, trigger_s)
+        room = t - F
         by_model = room / c * (1.0 if u is None else _ROWS_BESIDE_WORK)
-        by_growth = room / cold
-        if state.cost_s is not None:
-            by_growth = max(by_growth / _COLD_ERROR, config.growth * max(state.kept_rows, default=0.0))
-        limit = min(max(state.correction * min(by_model, by_growth), 1.0), MOST_ROWS)
-        reason = self._reason(n, t, limit, slow_start=by_growth < by_model, works=bool(u))
-        if not u:
-            return Decision(
-                queue_limit_rows=limit, skip_cost=min(s / c, 1.0), target_delay_s=y_d, reason=reason
-            )
-        budget = min(state.correction * room / u, MOST_ROWS)
+        sure = self._sure_rows(t, F, c, cold)
+        if self._is_cold():
+            by_model = sure = _COLD_SHARE * y / cold
+        limit = min(max(min(by_model, sure) * self._varied(c * by_model / t), 1.0), MOST_ROWS)
+        reason = self._reason(sample, t, limit, held=sure < by_model)
+        budget = min(room / u, MOST_ROWS) if u else None
+        if u:
+            reason = f"{reason}; a unit of work costs {duration(u)}: {budget:,.0f} a batch, less what its rows cost"
         return Decision(
             queue_limit_rows=limit,
             skip_cost=min(s / c, 1.0),
-            target_delay_s=y_d,
+            least_rows=min(limit, max(LEAST_ROOM * y / c, 1.0)),
+            batch_s=t,
+            fixed_s=F,
+            trigger_s=state.trigger_s,
+            target_delay_s=state.target_delay_s,
             work_budget=budget,
-            row_work=min(c / u, MOST_ROWS),
-            reason=f"{reason}; a unit of work costs {duration(u)}: {budget:,.0f} a batch, less what its rows cost",
+            row_work=min(c / u, MOST_ROWS) if u else 0.0,
+            reason=reason,
         )
 
-    def _correct(self, sample: Sample, *, fits: bool, rows: float) -> None:
-        """Shrink the limit while rows are late that should not be, and let it leak back."""
-        state, worst = self.state, sample.worst_delay_s
-        if worst is None or rows <= 0.0:
-            return
-        # A row waits for the batch before its own, so both have to fit before the model can be blamed.
-        late = worst > state.target_delay_s and fits and state.fitted > 0.0
-        state.fitted = float(fits)
-        state.late_periods = min(state.late_periods + 1.0, 2.0) if late else 0.0
-        if state.late_periods >= 2.0:
-            state.correction = max(state.correction * _SHRINK, _LEAST_CORRECTION)
-        elif not late:
-            state.correction += _LEAK * (1.0 - state.correction)
+    # What is learned
 
-    def _reason(self, n: float, t: float, limit: float, *, slow_start: bool, works: bool) -> str:
+    def _learn(self, sample: Sample) -> None:
+        """Take over the costs as they come, and remember them for the batches that they will be in force for."""
+        state = self.state
+        if sample.cost_s is not None and sample.cost_s > 0.0:
+            state.cost_s = min(max(sample.cost_s, LEAST_COST_S), MOST_COST_S)
+            state.fixed_s, state.skip_s = (
+                min(value, MOST_COST_S) for value in (sample.fixed_s, sample.skip_s)
+            )
+            state.spread = min(sample.spread, 10.0)
+            told = [state.fixed_s, state.skip_s, state.cost_s]
+            state.expectations = [*state.expectations[1 - _AHEAD :], told]
+
+    def _compare(self, sample: Sample) -> None:
+        """Note by which factor the batch missed what was expected of it."""
+        state, busy_s = self.state, sample.busy_s
+        if busy_s is None or busy_s < LEAST_COST_S or sample.arrived_rows <= 0.0:
+            return
+        busy_s, k = min(busy_s, MOST_COST_S), min(sample.kept_rows, MOST_ROWS)
+        state.batches = [*state.batches[1 - _RECENT :], [busy_s, k]]
+        if not state.expectations:
+            return
+        F, s, c = state.expectations[0]
+        d = min(max(sample.arrived_rows - k, 0.0), MOST_ROWS)
+        expected_s = F + s * d + c * k + sample.work_s
+        if expected_s > 0.0:
+            error = math.log(busy_s) - math.log(expected_s)
+            error = min(max(error, -_LARGEST_ERROR), _LARGEST_ERROR)
+            state.errors = [*state.errors[1 - _ERRORS :], error]
+
+    def _watch_waits(self, sample: Sample) -> None:
+        """Learn what rows wait for whatever a batch does: a trigger, or a delay that batches have no part in."""
+        state, waited_s = self.state, _bounded(sample.waited_s)
+        if waited_s is None or sample.worst_delay_s is None or sample.busy_s is None or not sample.kept_rows:
+            return
+        before_s = min(max(sample.worst_delay_s - sample.busy_s, -MOST_COST_S), MOST_COST_S)
+        state.extras_s = [*state.extras_s[1 - _EXTRAS :], before_s - waited_s]
+        if sample.idle_s > IDLE_SHARE * waited_s:
+            seen_s = max(min(before_s - self._extra_s(), waited_s), 0.0)
+            state.trigger_s = seen_s if state.trigger_s is None else 0.5 * (state.trigger_s + seen_s)
+        elif state.trigger_s is not None:
+            state.trigger_s = min(state.trigger_s, waited_s)
+
+    def _extra_s(self) -> float:
+        """Return the delay that batches have no part in; less than a little is nothing."""
+        extra_s = median(self.state.extras_s) if len(self.state.extras_s) >= _LEAST_EXTRAS else 0.0
+        return extra_s if extra_s > _LEAST_EXTRA * self.state.target_delay_s else 0.0
+
+    def _target_left_s(self) -> float:
+        """Return what such delays leave of the target; all of it where they leave a batch next to nothing.
+
+        Then the target is missed whatever is shed, but the query's own part is still held to it.
+        """
+        y_d = self.state.target_delay_s * (1.0 - (self.config.margin or 0.0))
+        left_s = y_d - self._extra_s()
+        return left_s if left_s > 2.0 * (self.state.fixed_s + LEAST_ROOM * y_d) else y_d
+
+    def _trigger_of(self, sample: Sample) -> float:
+        """Return the time between cuts that rows wait for in any case, 0 where batches follow one another."""
+        if self.state.trigger_s is not None:
+            return self.state.trigger_s
+        waited_s = _bounded(sample.waited_s) or 0.0
+        return waited_s if sample.idle_s > IDLE_SHARE * waited_s else 0.0
+
+    def _least_batch_s(self) -> float:
+        """Return the least that a batch takes: F as it is believed, at most the shortest of the last batches."""
+        return min([self.state.fixed_s, *(busy_s for busy_s, _ in self.state.batches)])
+
+    def _out_of_reach(self, y: float) -> bool:
+        """Say whether rows are seen to wait for a trigger so long that no shedding meets the target."""
+        state, least_s = self.state, self._least_batch_s()
+        beyond = bool(state.trigger_s) and (state.trigger_s or 0.0) + least_s >= (1.0 - LEAST_ROOM) * y
+        state.hopeless_periods = min(state.hopeless_periods + 1.0, _SURE) if beyond else 0.0
+        return state.hopeless_periods >= _SURE
+
+    def _sure_rows(self, t: float, F: float, c: float, cold: float) -> float:
+        """Return how many rows take at most half as long again as t even if they are as dear as they may well be.
+
+        That is by a factor of the spread, but a row has never taken more than the whole of a batch over its rows, and
+        before it has been seen it is not taken to be a hundred times as dear as at the cold start.
+        """
+        dearest_s = [busy_s / rows for busy_s, rows in self.state.batches if rows > 0.0]
+        by_dearest = (_OVERRUN * t - F) / min(
+            c * math.exp(_DEARER * self.state.spread), *dearest_s, MOST_COST_S
+        )
+        return max(by_dearest, t / (cold * _COLD_ERROR))
+
+    def _is_cold(self) -> bool:
+        """Say whether next to nothing is known of a row: too few batches, and a cost that may be anything."""
+        seen = sum(rows > 0.0 for _, rows in self.state.batches)
+        return seen < _LEAST_SEEN and (self.state.cost_s is None or self.state.spread > _COLD_DOUBT)
+
+    # What follows from it
+
+    def _batch_s(self, sample: Sample, y: float, trigger_s: float) -> float:
+        """Return how long a batch should take."""
+        state, F = self.state, self.state.fixed_s
+        dropped = max(sample.arrived_rows - sample.kept_rows, 0.0)
+        dropping = state.skip_s * min(dropped, MOST_ROWS) / sample.waited_s if sample.waited_s else 0.0
+        best_s = best_batch_s(
+            y, F, state.errors, spread=state.spread, dropping=min(dropping, 1.0), trigger_s=trigger_s
+        )
+        t = max(best_s, F + LEAST_ROOM * y)
+        if len(state.batches) >= _LEAST_BATCHES and self._least_batch_s() >= y:
+            return max(t, _LONG_BATCH * F)
+        return t
+
+    def _varied(self, share: float) -> float:
+        """Return a factor around 1 by which a limit is varied to learn, given the share of rows in a batch's time."""
+        state = self.state
+        state.turn = (state.turn + 1.0) % len(_TURNS)
+        unsure = min(state.spread / _UNSURE, 1.0)
+        width = min(_VARIED * unsure / max(share, 0.01), _MOST_VARIED)
+        return math.exp(_TURNS[int(state.turn)] * width)
+
+    def _keep_all(self, sample: Sample) -> Decision:
+        """Return a decision to shed nothing, because that would not help."""
+        state = self.state
+        trigger, y_d = duration(state.trigger_s or 0.0), duration(state.target_delay_s)
+        return Decision(
+            target_delay_s=state.target_delay_s,
+            trigger_s=state.trigger_s,
+            fixed_s=state.fixed_s,
+            reason=f"batches begin {trigger} apart and take {duration(state.fixed_s)} even without rows, so shedding "
+            f"cannot meet a target of {y_d}: everything is kept; {sample.arrived_rows:,.0f} arrived",
+        )
+
+    def _reason(self, sample: Sample, t: float, limit: float, *, held: bool) -> str:
         state = self.state
         y_d, F = duration(state.target_delay_s), duration(state.fixed_s)
-        arrived = f"; {n:,.0f} arrived"
+        arrived = f"; {sample.arrived_rows:,.0f} arrived"
         if state.cost_s is None:
             return f"no row has been timed yet, so a batch starts with at most {limit:,.0f} rows{arrived}"
-        if state.fixed_s >= t:
-            least = "some work is done" if works else f"{limit:,.0f} rows a batch are kept"
+        if state.fixed_s >= 0.5 * state.target_delay_s:
+            least = "some work is done" if sample.unit_s else f"{limit:,.0f} rows a batch are kept"
             return (
-                f"a batch takes {F} even without rows, more than the {duration(t)} that a target of {y_d} leaves "
-                f"it: the target cannot be met, {least} all the same{arrived}"
+                f"a batch takes {F} even without rows, more than half of the target of {y_d}: not all rows can be "
+                f"in time, {least} all the same{arrived}"
             )
-        slow = ", no more than the recent batches allow" if slow_start else ""
-        cut = (
-            "" if state.correction > 0.99 else f", cut to {state.correction:.0%} because rows still come late"
-        )
+        sure = ", no more before their cost is surer" if held else ""
+        if extra_s := self._extra_s():
+            y_d = f"{y_d}, of which {duration(extra_s)} pass before and after batches"
         return (
-            f"a row costs {duration(state.cost_s)} and a batch {F}, so {limit:,.0f} rows fit into {duration(t)} "
-            f"of the {y_d}{slow}{cut}{arrived}"
+            f"a row costs {duration(state.cost_s)} and a batch {F}, so {limit:,.0f} rows fit into {duration(t)} of "
+            f"the {y_d}{sure}{arrived}"
         )

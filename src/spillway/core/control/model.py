@@ -24,14 +24,19 @@ known at once, so all controllers work on the delay that this model predicts fro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from spillway.core.control.values import Sample
+
+if TYPE_CHECKING:
+    from spillway.core.control.base import ControllerConfig, CostState
 
 # Bounds of what is believed of a measurement. They keep every quotient and product of the control laws
 # finite.
 LEAST_COST_S = 1e-12
 MOST_COST_S = 1e6
 MOST_ROWS = 1e15
+_LEAST_HEADROOM = 0.05
 
 
 def delay_of_queue_s(queue_rows: float, cost_s: float, headroom: float = 1.0) -> float:
@@ -69,18 +74,30 @@ class Signals:
     f_in: float
     f_out: float | None
     c: float | None
+    T: float
+    H: float
 
 
-def signals(sample: Sample, *, period_s: float, held_cost_s: float | None) -> Signals:
-    """Read a sample. An unknown cost is the last one known; a period of no length counts as a nominal one."""
-    T = sample.period_s if sample.period_s > 0.0 else period_s
+def signals(sample: Sample, config: ControllerConfig, state: CostState) -> Signals:
+    """Read a sample. An unknown cost is the last one known; a period of no length counts as a nominal one.
+
+    T is the length that the period really had: batches are as long as they are, and a gain for periods three times as
+    long would make the loop swing. It counts as a tenth of the nominal one at the least.
+
+    H is the headroom, and on a batch engine the part of it that the fixed time of batches leaves: of a batch that
+    takes half of the target, which is as long as it may, 1 - 2 F / y_d is for rows.
+    """
+    T = max(sample.period_s, 0.1 * config.period_s) if sample.period_s > 0.0 else config.period_s
+    H = config.headroom * max(1.0 - 2.0 * sample.fixed_s / state.target_delay_s, _LEAST_HEADROOM)
     c = sample.cost_s
     # A cost of exactly nothing is what a meter says that has seen no row yet: it is no measurement.
-    c = held_cost_s if c is None or c <= 0.0 else min(max(c, LEAST_COST_S), MOST_COST_S)
-    done = sample.finished_rows
+    c = state.cost_s if c is None or c <= 0.0 else min(max(c, LEAST_COST_S), MOST_COST_S)
+    done, period_s = sample.finished_rows, max(sample.period_s or T, LEAST_COST_S)
     return Signals(
         q=min(sample.backlog_rows, MOST_ROWS),
-        f_in=min(sample.arrived_rows / max(T, LEAST_COST_S), MOST_ROWS),
-        f_out=None if done is None else min(done / max(T, LEAST_COST_S), MOST_ROWS),
+        f_in=min(sample.arrived_rows / period_s, MOST_ROWS),
+        f_out=None if done is None else min(done / period_s, MOST_ROWS),
         c=c,
+        T=T,
+        H=H,
     )

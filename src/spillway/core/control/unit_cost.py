@@ -2,27 +2,28 @@
 
 A stateful operator is given a budget in units, never in seconds, so that a replay gives the same results. Someone has
 to turn seconds into units. The operator times itself: of a batch it says how many units W it has spent, and how long
-that took, w, as a part of the batch's time. So
+that took, w, as a part of the batch's time. A call takes time of its own, whatever it does, so
 
-    u = w / W
+    w = σ (a + u W)
 
-and what is left of the batch's time is for its rows (:mod:`~spillway.core.control.estimate`). A batch of fewer than
-``least_units`` tells more about the call than about u, and one in which w is shorter than ``least_work_s`` more about
-the clock: these are left out, except that the latter took no longer than ``least_work_s``. Where that shows that u is
-less than believed, it is learned, so that an estimate that was far too high, and the tiny budgets that follow from
-it, do not last. Level, spread and trend are those of :mod:`~spillway.core.control.learned_cost`: dearer units are
-believed at once, cheaper ones by halves, and the cost that is handed on leans to the dear side.
+with a the time of the call, u that of a unit and σ the pace of the machine. The three are told apart as for rows
+(:mod:`~spillway.core.control.pace_filter`): small batches tell about the call, large ones about the unit, and a
+slow moment is the machine's. A batch of fewer than ``least_units`` says nothing of a unit and is left out. What is
+left of the batch's time is for its rows (:mod:`~spillway.core.control.cost_model`).
 
 **Cold start.** Before anything has been timed a unit is taken to cost ``cold_unit_s``. The compiled operators take 1
-to 50 ns, so the first batch is given a fiftieth of what it could do, or all.
+to 50 ns, so the first batch is given a fiftieth of what it could do, or all. As long as the price is not sure, it
+leans to the dear side by half of a standard deviation.
 
 >>> unit = UnitCostConfig().build()
 >>> unit.unit_s
 5e-08
->>> unit.update(units=50e6, work_s=0.25)
-5e-09
->>> unit.update(units=10, work_s=0.1)  # too little to tell
-5e-09
+>>> for _ in range(5):
+...     cost_s = unit.update(units=50e6, work_s=0.25)
+>>> round(cost_s * 1e9, 1)
+5.2
+>>> round(unit.update(units=10, work_s=0.1) * 1e9, 1)  # too little to tell
+5.2
 """
 
 from __future__ import annotations
@@ -33,23 +34,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from spillway.core.control.checks import require_number
-from spillway.core.control.learned_cost import LearnedCost
+from spillway.core.control.pace_filter import PaceFilter, PaceFilterConfig, PaceFilterState
 from spillway.core.control.state import from_snapshot, to_snapshot
 
-_SPREADS = 1.0
+_DOUBTS = (1.5, 2.5)  # of the call and the unit at first
+_LEAN, _MOST_LEAN = 0.5, 0.5  # standard deviations, and at most this much in logarithms
+_LEAST_S = 1e-6  # of work that is worth timing
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnitCostConfig:
-    """What a unit is taken to cost at first, and how much a batch has to work to be learned from."""
+    """What a unit and a call are taken to cost at first, and how many units a batch must have to be learned from."""
 
     cold_unit_s: float = 50e-9
-    least_work_s: float = 0.005
+    cold_call_s: float = 0.002
     least_units: float = 10_000.0
 
     def __post_init__(self) -> None:
         require_number("cold_unit_s", self.cold_unit_s, 0.0, 1e3, above=True, hint="seconds, as 50e-9")
-        require_number("least_work_s", self.least_work_s, 0.0, 1e3, hint="seconds, as 0.005")
+        require_number("cold_call_s", self.cold_call_s, 0.0, 1e3, above=True, hint="seconds, as 0.002")
         require_number("least_units", self.least_units, 0.0)
 
     def build(self, state: Mapping[str, Any] | None = None) -> UnitCost:
@@ -57,33 +60,52 @@ class UnitCostConfig:
         return UnitCost(self, state)
 
 
+@dataclass
+class UnitCostState(PaceFilterState):
+    """The filter's belief, and how many units were spent at most in a batch."""
+
+    most_units: float = 0.0
+
+
 class UnitCost:
-    """The cost of a unit of work, leaning to the dear side."""
+    """The cost of a unit of work, leaning to the dear side while it is not sure."""
 
     kind = "unit_cost"
-    version = 1
+    version = 2
 
     def __init__(self, config: UnitCostConfig, state: Mapping[str, Any] | None = None) -> None:
         self.config = config
         self.state = (
-            LearnedCost()
+            UnitCostState()
             if state is None
-            else from_snapshot(LearnedCost, state, kind=self.kind, version=self.version)
+            else from_snapshot(UnitCostState, state, kind=self.kind, version=self.version)
+        )
+        self._filter = PaceFilter(
+            PaceFilterConfig(
+                prices_s=(config.cold_call_s, config.cold_unit_s), doubts=_DOUBTS, follows=(0, 1)
+            ),
+            self.state,
         )
 
     @property
     def unit_s(self) -> float:
         """The time that a unit takes of a batch."""
-        return self.state.cautious_s(self.config.cold_unit_s, _SPREADS)
+        if self.state.most_units <= 0.0:
+            return self.config.cold_unit_s
+        lean = min(_LEAN * float(self._filter.doubts[1]), _MOST_LEAN)
+        return float(self._filter.prices_s[1]) * math.exp(lean)
+
+    def begin_run(self) -> None:
+        """Take note that the query starts anew: its first batches are slow for other reasons."""
+        if self.state.most_units > 0.0:
+            self._filter.begin_run()
 
     def update(self, *, units: float, work_s: float) -> float:
         """Take in a batch and return the cost after it. Nonsense, and too little, change nothing."""
-        sane = math.isfinite(units) and math.isfinite(work_s) and units > 0.0 and work_s > 0.0
-        least_s = self.config.least_work_s
-        if sane and work_s >= least_s and units >= self.config.least_units:
-            self.state.learn(work_s / units)
-        elif sane and work_s < least_s < units * (self.state.cost_s or self.config.cold_unit_s):
-            self.state.learn(least_s / units)
+        sane = math.isfinite(units) and math.isfinite(work_s) and units <= 1e18 and work_s <= 1e5
+        if sane and units >= max(self.config.least_units, 1.0) and work_s >= max(_LEAST_S, 1e-13 * units):
+            self._filter.update((1.0, units), work_s)
+            self.state.most_units = max(self.state.most_units, units)
         return self.unit_s
 
     def snapshot(self) -> dict[str, Any]:

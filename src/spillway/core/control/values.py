@@ -13,6 +13,15 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from spillway.errors import SpillwayError, invalid
 
+IDLE_SHARE = 0.05
+"""Of the time between two cuts: a query that was idle for more than this waited for its trigger, or for rows."""
+
+LEAST_ROOM = 1.0 / 6.0
+"""Of the target: rows get this much time in every batch, since less would hardly shorten it (see DEADLINE)."""
+
+_MUCH_LONGER = 0.3  # of the time that a batch should take
+_LEAST_LEFT = 0.05  # of the limit, however long the batch before took
+
 
 class _Json:
     """JSON form shared by both values. Fields unknown to this version are ignored, missing ones are defaults."""
@@ -74,6 +83,10 @@ class Sample(_Json):
     protected_rows    rows that were kept because they must never be dropped
     unit_s            estimated time per unit of work (u); None where no operator has a budget
     work_s            of ``busy_s``, what went into units of work
+    spread            how sure ``cost_s`` is: the standard deviation of its logarithm, 0 where it is known
+    pace              how slow the machine is just now, as a factor that is part of all costs
+    waited_s          time from the cut before to the cut of this batch: its oldest row may have waited so long
+    idle_s            of that, what passed after the batch before had ended, as with a trigger interval
     ================= ====================================================================================
     """
 
@@ -92,16 +105,20 @@ class Sample(_Json):
     protected_rows: float = 0.0
     unit_s: float | None = None
     work_s: float = 0.0
+    spread: float = 0.0
+    pace: float = 1.0
+    waited_s: float | None = None
+    idle_s: float = 0.0
 
     def __post_init__(self) -> None:
         _check(self, "at_s", -math.inf, math.inf)
         for name in ("period_s", "arrived_rows", "kept_rows", "backlog_rows", "fixed_s", "skip_s"):
             _check(self, name, 0.0, math.inf)
-        for name in ("cost_s", "busy_s", "finished_rows", "unit_s"):
+        for name in ("cost_s", "busy_s", "finished_rows", "unit_s", "waited_s"):
             _check(self, name, 0.0, math.inf, optional=True)
         for name in ("delay_s", "worst_delay_s"):  # below zero where the clocks of two machines disagree
             _check(self, name, -math.inf, math.inf, optional=True)
-        for name in ("protected_rows", "work_s"):
+        for name in ("protected_rows", "work_s", "spread", "pace", "idle_s"):
             _check(self, name, 0.0, math.inf)
 
 
@@ -115,6 +132,10 @@ class Decision(_Json):
     keep_ratio        share of the arriving rows to keep, from 0 to 1 (the paper's 1 - α)
     queue_limit_rows  rows that may be outstanding at once, or in one batch; None: no bound, only the rate
     skip_cost         what a dropped row costs, as a share of a kept one; a batch engine takes it off the limit
+    least_rows        rows to keep however much the dropped ones cost; None: a tenth of the limit
+    batch_s           how long a batch should take; None where the controller does not go by that
+    fixed_s           of that, what a batch takes whatever its size
+    trigger_s         time between the cuts of batches that rows wait for in any case; None: not known
     admit_rows        rows wanted in the next period (v · T); below 0: that many should leave the queue
     work_budget       work units (comparisons, probes) stateful operators may spend in a batch; None: no bound
     row_work          what a row of the batch takes off the budget, in units
@@ -127,6 +148,10 @@ class Decision(_Json):
     keep_ratio: float = 1.0
     queue_limit_rows: float | None = None
     skip_cost: float = 0.0
+    least_rows: float | None = None
+    batch_s: float | None = None
+    fixed_s: float = 0.0
+    trigger_s: float | None = None
     admit_rows: float | None = None
     work_budget: float | None = None
     row_work: float = 0.0
@@ -138,15 +163,25 @@ class Decision(_Json):
         _check(self, "keep_ratio", 0.0, 1.0)
         _check(self, "queue_limit_rows", 0.0, math.inf, optional=True)
         _check(self, "skip_cost", 0.0, 1.0)
+        for name in ("least_rows", "batch_s", "trigger_s"):
+            _check(self, name, 0.0, math.inf, optional=True)
+        _check(self, "fixed_s", 0.0, math.inf)
         _check(self, "admit_rows", -math.inf, math.inf, optional=True)
         _check(self, "work_budget", 0.0, math.inf, optional=True)
         _check(self, "row_work", 0.0, math.inf)
 
-    def keep_ratio_for(self, rows: float) -> float:
+    def keep_ratio_for(
+        self,
+        rows: float,
+        *,
+        waited_s: float | None = None,
+        idle_s: float = 0.0,
+        unreported_rows: float | None = None,
+    ) -> float:
         """Return the share to keep of a batch whose size is known: the rate and the limit together.
 
         With limit L, n rows and skip cost s, the kept rows k solve k + s (n - k) = L. However dear the dropped
-        rows are, a tenth of the limit is kept: a query that delivers nothing would never learn that it may.
+        rows are, ``least_rows`` are kept. L is that of :meth:`limit_for`.
 
         >>> Decision(queue_limit_rows=500).keep_ratio_for(2000)
         0.25
@@ -155,12 +190,54 @@ class Decision(_Json):
         >>> Decision(keep_ratio=0.2, queue_limit_rows=500).keep_ratio_for(100)
         0.2
         """
-        limit = self.queue_limit_rows
+        limit = self.limit_for(waited_s, idle_s, unreported_rows)
         if limit is None or rows <= limit:
             return self.keep_ratio
         share = limit / rows
         left = (share - self.skip_cost) / (1.0 - self.skip_cost) if self.skip_cost < 1.0 else 0.0
-        return min(self.keep_ratio, max(left, 0.1 * share))
+        least = 0.1 * limit if self.least_rows is None else min(self.least_rows, limit)
+        return min(self.keep_ratio, max(left, least / rows))
+
+    def limit_for(
+        self, waited_s: float | None, idle_s: float = 0.0, unreported_rows: float | None = None
+    ) -> float | None:
+        """Return the limit of a batch, given what is known of the time before it without any report.
+
+        ``waited_s`` is the time since the cut before, ``idle_s`` how much of it the query was idle, and
+        ``unreported_rows`` what the batch before kept if this decision does not know yet how long that took.
+
+        * Rows that wait for the next trigger so long that the target leaves their batch next to nothing are late
+          whatever is shed: no limit.
+        * A batch before that took much longer than it should and is not in the decision yet tells what rows cost now:
+          the limit is what it kept, less by as much as it was too long. This bridges the dead time of the feedback.
+        * A batch after a long one is shortened by what that was too long, by a quarter at most, so that its oldest
+          rows are still in time; after a short one it may take half of what was left over, up to 15 % more.
+
+        >>> decision = Decision(queue_limit_rows=100, batch_s=1.0, target_delay_s=2.0)
+        >>> [round(decision.limit_for(waited_s)) for waited_s in (1.2, 0.6, 9.0)]
+        [80, 115, 100]
+        >>> decision.limit_for(9.0, idle_s=8.0) is None
+        True
+        >>> round(decision.limit_for(4.0, unreported_rows=100))
+        25
+        """
+        limit, t, y = self.queue_limit_rows, self.batch_s, self.target_delay_s
+        if limit is None or t is None or y is None or waited_s is None:
+            return limit
+        idle = idle_s > IDLE_SHARE * waited_s
+        trigger_s = self.trigger_s
+        if trigger_s is None:
+            trigger_s = waited_s if idle else 0.0
+        if trigger_s > 0.0 and trigger_s + self.fixed_s >= (1.0 - LEAST_ROOM) * y:
+            return None
+        over_s = waited_s - max(t, trigger_s)
+        if unreported_rows and not idle and over_s > _MUCH_LONGER * t:
+            limit = min(limit, max(unreported_rows * t / waited_s, _LEAST_LEFT * limit))
+        room = t - self.fixed_s
+        if waited_s >= y or room <= 0.0:  # late whatever is done: no reason to drop the fresh rows behind
+            return limit
+        change_s = max(-over_s, -0.25 * t) if over_s > 0.0 else min(-0.5 * over_s, 0.15 * t)
+        return limit * max(room + change_s, LEAST_ROOM * y) / max(room, LEAST_ROOM * y)
 
     def work_budget_for(self, rows: float) -> float | None:
         """Return the units that are left for work beside the rows of a batch, None for no bound.

@@ -1,0 +1,185 @@
+"""What a batch costs: how much of its time is fixed, what a kept and a dropped row add, and how slow the machine is.
+
+The time of a batch with n rows of which k are kept is modelled as
+
+    busy = o + σ (F + s (n - k) + c k)                                      F, s, c > 0
+
+o is the part that Spark reports apart because no row has a share in it (planning, log writes); it is measured and
+needs no model. F, s and c are the prices of the query, σ is the pace of the machine: see
+:mod:`~spillway.core.control.pace_filter`, which tells them apart. What is handed on are the costs at the pace of
+now, o + σF, σs and σc, and how sure the cost of a row is.
+
+**What the data cannot say.** Batches of one size say nothing about how F and c share their time, small ones say
+nothing about c, and without any drop there is nothing on s. Then the belief stays as it was: at first the cold
+values, with a doubt that leaves c free within a factor of fifty, later what larger batches have shown.
+
+**Bounds.** s is at most c; c never zero. A batch without rows tells about F and the pace only. A run begins with a
+pace that nobody knows (``begin_run``). A nonsensical measurement is left out.
+
+=======  ==========================================================
+symbol   meaning
+=======  ==========================================================
+F        ``fixed_s``, time per batch whatever its size, with o
+s        ``skip_s``, time per row that is read and dropped
+c        ``cost_s``, time per row that is kept
+σ        ``pace``
+n, k     rows that arrived, rows kept
+=======  ==========================================================
+
+>>> model = CostModelConfig().build()
+>>> for rows in (20_000, 60_000, 30_000, 80_000, 40_000, 10_000) * 3:
+...     costs = model.update(arrived_rows=rows, kept_rows=rows, busy_s=0.3 + 12e-6 * rows)
+>>> round(costs.fixed_s, 2), round(costs.cost_s * 1e6)
+(0.3, 12)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import Any
+
+from spillway.core.control.checks import require_number
+from spillway.core.control.pace_filter import PaceFilter, PaceFilterConfig, PaceFilterState
+from spillway.core.control.state import from_snapshot, to_snapshot
+
+_OVERHEADS = 9  # batches whose median is what is measured apart
+_DOUBTS = (0.9, 1.0, 4.0)  # of F, s/c and c at first: factors of 3, 3 and 12 are nothing unusual
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The parameters of a batch's time, how sure the cost of a row is, and the pace that is part of all of them."""
+
+    fixed_s: float
+    cost_s: float
+    skip_s: float
+    spread: float = 0.0
+    pace: float = 1.0
+
+    def busy_s(self, arrived_rows: float, kept_rows: float) -> float:
+        """Return how long a batch should take.
+
+        >>> Costs(fixed_s=0.25, cost_s=1e-5, skip_s=1e-6).busy_s(arrived_rows=100_000, kept_rows=50_000)
+        0.8
+        """
+        dropped = max(arrived_rows - kept_rows, 0.0)
+        return self.fixed_s + self.skip_s * dropped + self.cost_s * kept_rows
+
+
+def cost_fields(costs: Costs | None) -> dict[str, float]:
+    """Return the fields of a sample that are about costs; none before a row has been timed.
+
+    >>> cost_fields(None), cost_fields(Costs(fixed_s=0.3, cost_s=1e-5, skip_s=1e-6))["cost_s"]
+    ({}, 1e-05)
+    """
+    return {} if costs is None else asdict(costs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostModelConfig:
+    """What is believed before the first batch, and how things change; see :class:`PaceFilterConfig`."""
+
+    cold_fixed_s: float = 0.3
+    cold_cost_s: float = 10e-6
+    cold_skip_s: float = 0.5e-6
+    noise: float = 0.1
+    wander: float = 0.02
+    pace_wander: float = 0.1
+
+    def __post_init__(self) -> None:
+        require_number("cold_fixed_s", self.cold_fixed_s, 0.0, above=True, hint="seconds a batch, as 0.3")
+        require_number("cold_cost_s", self.cold_cost_s, 0.0, above=True, hint="seconds a row, as 10e-6")
+        require_number("cold_skip_s", self.cold_skip_s, 0.0, above=True, hint="seconds a row, as 0.5e-6")
+        for name in ("noise", "wander", "pace_wander"):
+            require_number(name, getattr(self, name), 0.001, 1.0, hint="a share, as 0.1")
+
+    def build(self, state: Mapping[str, Any] | None = None) -> CostModel:
+        """Return a model, at its beginning or where a snapshot left off."""
+        return CostModel(self, state)
+
+
+@dataclass
+class CostModelState(PaceFilterState):
+    """The filter's belief, what was measured apart of the last batches, and whether rows have been seen."""
+
+    overheads_s: list[float] = field(default_factory=list)
+    rows_seen: float = 0.0
+
+
+class CostModel:
+    """Online estimate of fixed, per-row and per-dropped-row time, and of the pace, from whole batches."""
+
+    kind = "cost_model"
+    version = 2
+
+    def __init__(self, config: CostModelConfig, state: Mapping[str, Any] | None = None) -> None:
+        self.config = config
+        self.state = (
+            CostModelState()
+            if state is None
+            else from_snapshot(CostModelState, state, kind=self.kind, version=self.version)
+        )
+        self._filter = PaceFilter(
+            PaceFilterConfig(
+                prices_s=(config.cold_fixed_s, config.cold_skip_s, config.cold_cost_s),
+                doubts=_DOUBTS,
+                follows=(0, 2, 2),
+                noise=config.noise,
+                wander=config.wander,
+                pace_wander=config.pace_wander,
+            ),
+            self.state,
+        )
+
+    @property
+    def costs(self) -> Costs | None:
+        """The estimates, None before a batch with rows has been seen."""
+        return self._costs() if self.state.rows_seen > 0.0 else None
+
+    def begin_run(self) -> Costs | None:
+        """Take note that the query starts anew, as after a crash, and return what its first batch should cost."""
+        self._filter.begin_run()
+        return self.costs
+
+    def update(
+        self,
+        *,
+        arrived_rows: float,
+        kept_rows: float,
+        busy_s: float,
+        overhead_s: float = 0.0,
+    ) -> Costs | None:
+        """Take in a finished batch and return the estimates after it."""
+        if not _plausible(arrived_rows, kept_rows, busy_s):
+            return self.costs
+        k = float(round(kept_rows))
+        d = float(max(round(arrived_rows) - k, 0.0))
+        o = min(max(overhead_s, 0.0), 0.98 * busy_s)
+        state = self.state
+        state.overheads_s = [*state.overheads_s[1 - _OVERHEADS :], o]
+        state.rows_seen = max(state.rows_seen, k)
+        self._filter.update((1.0, d, k), busy_s - o)
+        return self.costs
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as a JSON-ready dict, from which ``build(state)`` goes on exactly."""
+        return to_snapshot(self.state, kind=self.kind, version=self.version)
+
+    def _costs(self) -> Costs:
+        F, s, c = self._filter.prices_s.tolist()
+        return Costs(
+            fixed_s=F + (median(self.state.overheads_s) if self.state.overheads_s else 0.0),
+            cost_s=c,
+            skip_s=min(s, c),
+            spread=float(self._filter.doubts[2]),
+            pace=self._filter.pace,
+        )
+
+
+def _plausible(arrived_rows: float, kept_rows: float, busy_s: float) -> bool:
+    """Say whether a batch can have been: from a microsecond to a day, and no row in less than a tenth of a ns."""
+    finite = all(math.isfinite(x) and x >= 0.0 for x in (arrived_rows, kept_rows, busy_s))
+    return finite and 1e-6 <= busy_s <= 1e5 and max(arrived_rows, kept_rows) * 1e-10 <= busy_s

@@ -1,0 +1,147 @@
+"""Decision.limit_for and keep_ratio_for: the rules by hand-made examples, and what holds for any decision."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spillway.core.control import Decision, Sample
+from spillway.errors import SpillwayError
+
+# Half of the target for a batch, of which 0.2 s are fixed: 0.8 s for 800 rows, a millisecond each.
+ROWS = Decision(queue_limit_rows=800.0, batch_s=1.0, fixed_s=0.2, target_delay_s=2.0)
+
+
+@pytest.mark.parametrize(
+    ("waited_s", "limit"),
+    [
+        (1.0, 800.0),  # as planned
+        (1.1, 700.0),  # 0.1 s too long: as much less for the rows
+        (1.25, 550.0),  # a quarter of a batch
+        (1.6, 550.0),  # no less than that
+        (1.99, 550.0),
+        (2.0, 800.0),  # late whatever is done: the fresh rows behind them do not pay for it
+        (60.0, 800.0),
+        (0.9, 850.0),  # half of what was left over
+        (0.7, 950.0),
+        (0.5, 950.0),  # 0.15 of a batch at most
+        (0.0, 950.0),
+    ],
+)
+def test_a_batch_after_a_long_or_a_short_one(waited_s, limit):
+    assert ROWS.limit_for(waited_s) == pytest.approx(limit)
+    assert ROWS.keep_ratio_for(10_000, waited_s=waited_s) == pytest.approx(limit / 10_000)
+
+
+def test_rows_get_a_sixth_of_the_target_however_long_the_batch_before_was():
+    """0.4 s for rows, less 0.25 s, would be 0.15 s: a sixth of 2 s is 0.333 s."""
+    tight = Decision(queue_limit_rows=400.0, batch_s=1.0, fixed_s=0.6, target_delay_s=2.0)
+    assert tight.limit_for(1.3) == pytest.approx(400.0 * (2.0 / 6.0) / 0.4)
+
+
+def test_a_decision_that_does_not_go_by_the_time_of_a_batch_has_one_limit():
+    for decision in (
+        Decision(queue_limit_rows=800.0, target_delay_s=2.0),
+        Decision(queue_limit_rows=800.0, batch_s=1.0),
+        Decision(queue_limit_rows=800.0, batch_s=0.2, fixed_s=0.2, target_delay_s=2.0),
+    ):
+        assert decision.limit_for(1.5) == 800.0
+    assert ROWS.limit_for(None) == 800.0
+    assert Decision(batch_s=1.0, target_delay_s=2.0).limit_for(1.0) is None
+
+
+@pytest.mark.parametrize(
+    ("trigger_s", "fixed_s", "waited_s", "idle_s", "sheds"),
+    [
+        (None, 0.2, 5.0, 4.0, False),  # a trigger of 5 s shows at once, by the time that the query was idle
+        (None, 0.2, 5.0, 0.2, True),  # a batch of 4.8 s before this one: no trigger
+        (None, 0.2, 1.8, 0.5, False),  # 1.8 s and 0.2 s are 2 s
+        (None, 0.2, 1.5, 0.5, False),  # less than a sixth of the target is left for rows
+        (None, 0.2, 1.4, 0.5, True),
+        (5.0, 0.2, 0.5, 0.0, False),  # a trigger that is known holds for a batch of a new run as well
+        (1.8, 0.2, 1.8, 0.0, False),
+        (1.4, 0.2, 1.4, 1.0, True),
+        (0.0, 0.2, 9.0, 8.9, True),  # idle because no rows came: known to be no trigger
+        (0.01, 0.2, 9.0, 8.9, True),
+    ],
+)
+def test_nothing_is_shed_where_the_trigger_alone_takes_the_target(
+    trigger_s, fixed_s, waited_s, idle_s, sheds
+):
+    decision = Decision(
+        queue_limit_rows=100.0, batch_s=1.0, fixed_s=fixed_s, trigger_s=trigger_s, target_delay_s=2.0
+    )
+    assert (decision.limit_for(waited_s, idle_s) is not None) == sheds
+    assert (decision.keep_ratio_for(1e9, waited_s=waited_s, idle_s=idle_s) < 1.0) == sheds
+
+
+def test_waiting_for_the_trigger_is_not_a_batch_that_was_too_long():
+    decision = Decision(queue_limit_rows=100.0, batch_s=1.0, fixed_s=0.2, trigger_s=1.4, target_delay_s=2.0)
+    assert decision.limit_for(1.4, 0.7) == pytest.approx(100.0)
+    assert decision.limit_for(1.5, 0.0) == pytest.approx(100.0 * 0.7 / 0.8)
+
+
+def test_a_long_batch_that_no_report_has_told_of_yet_tells_what_rows_cost_now():
+    """800 rows took 4 s instead of 1 s: a quarter of them."""
+    assert ROWS.limit_for(4.0, 0.0, 800.0) == pytest.approx(200.0)
+    assert ROWS.limit_for(4.0, 0.0, 100_000.0) == 800.0, "it says nothing against the limit"
+    assert ROWS.limit_for(4.0, 3.0, 800.0) is None, "the query was idle: a trigger, not a long batch"
+    assert ROWS.limit_for(1.1, 0.0, 800.0) == ROWS.limit_for(1.1), (
+        "what is a little longer is left to the rest"
+    )
+    assert ROWS.limit_for(1e6, 0.0, 1.0) > 0.0
+
+
+def test_dropped_rows_take_their_part_down_to_the_least():
+    decision = Decision(queue_limit_rows=1000.0, skip_cost=0.1, least_rows=300.0)
+    assert decision.keep_ratio_for(1000) == 1.0
+    assert decision.keep_ratio_for(2000) * 2000 == pytest.approx((1000 - 200) / 0.9)
+    assert decision.keep_ratio_for(9000) * 9000 == pytest.approx(300.0)
+    assert Decision(queue_limit_rows=1000.0, skip_cost=0.1).keep_ratio_for(1e6) * 1e6 == pytest.approx(100.0)
+    assert Decision(queue_limit_rows=1000.0, skip_cost=1.0, least_rows=300.0).keep_ratio_for(
+        2000
+    ) == pytest.approx(0.15)
+    assert Decision(queue_limit_rows=10.0, least_rows=1e9).keep_ratio_for(20) == 0.5, "never beyond the limit"
+
+
+_amount = st.floats(0.0, 1e12)
+_span = st.floats(0.0, 1e6)
+decisions = st.builds(
+    Decision,
+    keep_ratio=st.floats(0, 1),
+    queue_limit_rows=st.none() | _amount,
+    skip_cost=st.floats(0, 1),
+    least_rows=st.none() | _amount,
+    batch_s=st.none() | _span,
+    fixed_s=_span,
+    trigger_s=st.none() | _span,
+    target_delay_s=st.none() | st.floats(0.001, 1e4),
+)
+
+
+@given(decision=decisions, rows=_amount, more=_amount, waited_s=st.none() | _span, idle=st.floats(0, 1))
+def test_any_decision_gives_a_share_and_no_larger_one_to_a_larger_batch(decision, rows, more, waited_s, idle):
+    idle_s = idle * (waited_s or 0.0)
+    limit = decision.limit_for(waited_s, idle_s)
+    assert limit is None or (math.isfinite(limit) and limit >= 0.0)
+    share = decision.keep_ratio_for(rows, waited_s=waited_s, idle_s=idle_s)
+    assert 0.0 <= share <= decision.keep_ratio
+    assert decision.keep_ratio_for(rows + more, waited_s=waited_s, idle_s=idle_s) <= share + 1e-9
+    assert Decision.from_json(decision.to_json()) == decision
+
+
+@pytest.mark.parametrize("field", ["least_rows", "batch_s", "trigger_s", "fixed_s"])
+@pytest.mark.parametrize("wrong", [-1.0, math.nan, math.inf, "1"])
+def test_a_decision_that_cannot_be_is_refused(field, wrong):
+    with pytest.raises(SpillwayError, match=field):
+        Decision(**{field: wrong})
+
+
+@pytest.mark.parametrize("field", ["spread", "pace", "waited_s", "idle_s"])
+@pytest.mark.parametrize("wrong", [-1.0, math.nan, math.inf])
+def test_a_sample_that_cannot_be_is_refused(field, wrong):
+    with pytest.raises(SpillwayError, match=field):
+        Sample(at_s=0, period_s=0, arrived_rows=0, kept_rows=0, **{field: wrong})
