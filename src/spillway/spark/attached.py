@@ -166,7 +166,8 @@ class Attached:
 
     def _controller_maker(self, chosen: str | Steps) -> Callable[[dict[str, Any] | None], Controller]:
         if isinstance(chosen, str):
-            # A period of the paper is a batch here, and a batch that meets the target takes half of it.
+            # A period of the paper is a batch here; how long it really was, and what its fixed time leaves for rows,
+            # comes with each sample. A batch that meets the target takes half of it.
             options: dict[str, Any] = {"period_s": self._target_delay_s / 2}
             if chosen == "deadline":
                 options["engine"] = "batched"

@@ -4,14 +4,16 @@ The loop publishes a :class:`Published` value after each finished batch. The con
 :class:`BatchDecision` for the batch it belongs to. This is a pure function of the published value and the
 offset log; the result is written down before it is used, so a replay is told the same.
 
-    n      rows that reach the shedder: units of this batch x rows per unit (offsets.py), else the rate x the wait
+    n      rows that reach the shedder: units of this batch (offsets.py) x rows per unit (rows_per_unit.py), else the
+           rate x the wait
     w      how long the oldest row has waited already: the time between the cuts of this batch and the one before;
            where there is no offset log to look into, the time since the last reported cut, shared out
-    L      the controller's limit, and at most what still fits: (y_d - w - fixed) / c, but never under L / 4.
-           Where nothing fits any more the oldest rows are late whatever is done, which is no reason to drop the
-           fresh ones behind them: then the controller's limit holds
-    keep   Decision.keep_ratio_for(n) with that limit; stages that follow one another keep a root of it each, so
-           that it is what comes out behind the last
+    i      how much of that the query was idle, as it is with a trigger interval: the time since the batch before
+           has ended, where that has been reported in this run
+    u      rows that the batch before was to keep, where its report has not come yet: w tells how long it took
+    L      Decision.limit_for(w, i, u): the controller's limit, less after a long batch, more after a short one
+    keep   Decision.keep_ratio_for(n, w, i, u); stages that follow one another keep a root of it each, so that it is
+           what comes out behind the last
     W      Decision.work_budget_for(the rows kept), and at most what still fits: (y_d - w - fixed) / u, but never
            under W / 4. Operators that share it get parts by what they demanded lately
 """
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
 from spillway.core.chance import mix
@@ -29,7 +31,8 @@ from spillway.core.groups.census import Census, Ration
 from spillway.core.tuples.cut import Cut, Ranks, cut_for
 from spillway.errors import SpillwayError
 from spillway.spark.group_decide import GroupSpec, Sharing, decide_groups
-from spillway.spark.offsets import BatchSize
+from spillway.spark.offsets import OFFSETS, BatchSize
+from spillway.spark.rows_per_unit import RowsPerUnit
 from spillway.spark.window_decide import WindowDecision, WindowSpec, decide_windows
 
 VERSION = 1
@@ -42,9 +45,13 @@ class Stage:
     A ``chained`` stage gets the rows that the one before it has let through. One that ``works`` has a budget of work
     and drops no rows; ``demanded`` is what it would have spent lately. While ``uniform_batches`` is above 0
     the ranks of the last batch are not trusted to be those of the next, and utilities are left out of account.
+    ``rows_per_unit`` is the middle of what is believed possible, ``rows_per_unit_spread`` the factor from there to
+    either end, and ``measured_in`` what a unit is.
     """
 
     rows_per_unit: float | None = None
+    rows_per_unit_spread: float = 1.0
+    measured_in: str = OFFSETS
     protected_share: float = 0.0
     floor: float = 0.0
     quantiles: tuple[float, ...] | None = None
@@ -59,6 +66,13 @@ class Stage:
     works: bool = False
     demanded: float | None = None
 
+    @property
+    def range_per_unit(self) -> RowsPerUnit | None:
+        """The rows per unit that are believed possible, None before any batch."""
+        if self.rows_per_unit is None:
+            return None
+        return RowsPerUnit.around(self.rows_per_unit, self.rows_per_unit_spread)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
@@ -71,6 +85,7 @@ class Published:
     unit_s: float | None = None
     rows_per_s: float | None = None
     cut_s: float | None = None
+    ended_s: float | None = None
     stages: tuple[Stage, ...] = (Stage(),)
     after_batch: int | None = None
     enforce: bool = True
@@ -85,14 +100,14 @@ class Published:
 
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> Self:
-        """Read back what :meth:`to_dict` gave."""
+        """Read back what :meth:`to_dict` gave; fields of another version are left out, missing ones are defaults."""
         try:
             stages = []
             for stage in found["stages"]:
                 quantiles, window = stage.pop("quantiles", None), stage.pop("window", None)
                 groups, census = stage.pop("groups", None), stage.pop("census", None)
                 known = Stage(
-                    **stage,
+                    **_fields_of(Stage, stage),
                     window=None if window is None else _window_spec(window),
                     groups=None if groups is None else GroupSpec.from_dict(groups),
                     census=None if census is None else Census.from_dict(census),
@@ -102,9 +117,14 @@ class Published:
                 stages.append(known)
             decision = Decision(**found["decision"])
             rest = {key: value for key, value in found.items() if key not in ("stages", "decision")}
-            return cls(decision=decision, stages=tuple(stages), **rest)
+            return cls(decision=decision, stages=tuple(stages), **_fields_of(cls, rest))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise SpillwayError(f"the published decision cannot be read: {error!r}.") from error
+
+
+def _fields_of(kind: type[Stage | Published], record: dict[str, Any]) -> dict[str, Any]:
+    names = {each.name for each in fields(kind)}
+    return {name: value for name, value in record.items() if name in names}
 
 
 def _window_spec(found: dict[str, Any]) -> WindowSpec:
@@ -121,6 +141,8 @@ class BatchDecision:
     cuts: tuple[Cut, ...]
     expected_rows: float | None = None
     rows_known: bool = False
+    units: float | None = None
+    measured_in: str = OFFSETS
     waited_s: float | None = None
     cut_s: float | None = None
     limit_rows: float | None = None
@@ -187,13 +209,16 @@ class BatchDecision:
 def decide(
     published: Published, batch: int, size: BatchSize, before: BatchDecision | None = None
 ) -> BatchDecision:
-    """Turn the latest decision into the one for a batch of known size; windows go on from the batch before."""
+    """Turn the latest decision into the one for a batch of known size, given what the batch before was told."""
     wanted = published.decision
     waited_s = size.waited_s if size.waited_s is not None else _waited_s(published, batch, size.seen_s)
-    rows, known = _rows(published, size, waited_s)
-    limit = _limit(published, waited_s)
-    limited = replace(wanted, queue_limit_rows=limit)
-    keep = wanted.keep_ratio if rows is None else limited.keep_ratio_for(rows)
+    idle_s = _idle_s(published, batch, size)
+    unreported = _unreported_rows(published, batch, before)
+    limit = wanted.limit_for(waited_s, idle_s, unreported)
+    rows, known = _rows(published, size, waited_s, limit)
+    keep = wanted.keep_ratio
+    if rows is not None:
+        keep = wanted.keep_ratio_for(rows, waited_s=waited_s, idle_s=idle_s, unreported_rows=unreported)
     cuts = tuple(
         cut_for(
             keep ** (1.0 / length),
@@ -210,6 +235,8 @@ def decide(
         cuts=cuts,
         expected_rows=rows,
         rows_known=known,
+        units=size.units,
+        measured_in=size.measured_in,
         waited_s=waited_s,
         cut_s=size.cut_s,
         limit_rows=limit,
@@ -260,26 +287,42 @@ def _waited_s(published: Published, batch: int, seen_s: float | None) -> float |
     return max(0.0, seen_s - published.cut_s) / max(batch - published.after_batch, 1)
 
 
-def _rows(published: Published, size: BatchSize, waited_s: float | None) -> tuple[float | None, bool]:
+def _rows(
+    published: Published, size: BatchSize, waited_s: float | None, limit: float | None
+) -> tuple[float | None, bool]:
     rows_only = [stage for stage in published.stages if not stage.works] or published.stages
     first = [stage for number, stage in enumerate(rows_only) if number == 0 or not stage.chained]
-    learned = [stage.rows_per_unit for stage in first if stage.rows_per_unit is not None]
-    per_unit = sum(learned) if learned else 1.0 if size.counts_rows else None
+    per_unit = _per_unit(first, size)
     if size.units is not None and per_unit is not None:
-        return size.units * per_unit, True
+        return per_unit.estimate(size.units, limit), True
     if published.rows_per_s is not None and waited_s is not None:
         return published.rows_per_s * waited_s, False
     return None, False
 
 
-def _limit(published: Published, waited_s: float | None) -> float | None:
-    limit, target = published.decision.queue_limit_rows, published.decision.target_delay_s
-    if limit is None or target is None or waited_s is None or not published.cost_s:
-        return limit
-    left_s = target - waited_s - published.fixed_s
-    if left_s <= 0.0:
-        return limit
-    return min(limit, max(left_s / published.cost_s, limit / 4))
+def _per_unit(stages: Sequence[Stage], size: BatchSize) -> RowsPerUnit | None:
+    """Return the rows per unit of the sources, as learned or, before any batch, as guessed."""
+    alike = [stage.range_per_unit for stage in stages if stage.measured_in == size.measured_in]
+    learned = [per_unit for per_unit in alike if per_unit is not None]
+    if learned:
+        return RowsPerUnit.total(learned)
+    guess = 1.0 if size.counts_rows else size.rows_per_unit
+    return None if guess is None else RowsPerUnit(guess, guess)
+
+
+def _idle_s(published: Published, batch: int, size: BatchSize) -> float:
+    """Return how long the query was idle before a batch was cut; 0 where that is not known."""
+    cut_s = size.cut_s if size.cut_s is not None else size.seen_s
+    if published.ended_s is None or cut_s is None or published.after_batch != batch - 1:
+        return 0.0
+    return max(cut_s - published.ended_s, 0.0)
+
+
+def _unreported_rows(published: Published, batch: int, before: BatchDecision | None) -> float | None:
+    """Return what the batch before was to keep, None where its report has come or nothing is known of it."""
+    if before is None or before.batch != batch - 1 or published.after_batch == batch - 1:
+        return None
+    return None if before.expected_rows is None else before.expected_rows * before.keep_ratio
 
 
 def _work_budgets(

@@ -1,5 +1,6 @@
-"""What is learned of the stages from batch to batch: rows per unit of the sources, the protected share, and the ranks
-of the utility, which are set aside for a while where they do not hold from one batch to the next.
+"""What is learned of the stages from batch to batch: rows per unit of the sources (rows_per_unit.py), the protected
+share, and the ranks of the utility, which are set aside for a while where they do not hold from one batch to the
+next.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from dataclasses import replace
 
 from spillway.core.groups.census import Census
 from spillway.spark.decide import BatchDecision, Stage, chain_lengths
+from spillway.spark.offsets import OFFSETS
 from spillway.spark.report import BatchReport, StageReport
+from spillway.spark.rows_per_unit import RowsPerUnit
 
 _SMOOTHING = 0.3
 _MISJUDGED = 1.5  # by how much the share kept may miss what the ranks promised
@@ -27,7 +30,9 @@ def learn(
     lengths = chain_lengths(stages)
     found = []
     for number, (stage, seen) in enumerate(zip(stages, report.stages, strict=True)):
-        learned = stage if seen.arrived == 0 else _counted(stage, seen, report.units)
+        learned = _measured(stage, seen, report, told)
+        if seen.arrived > 0:
+            learned = _counted(learned, seen)
         share = None if told is None else _share_by_rank(told, number, lengths[number], seen)
         if share is not None:
             wanted = max(share, stage.protected_share, stage.floor)
@@ -42,12 +47,39 @@ def quick_to_rise(old: float | None, new: float | None) -> float | None:
     return smooth if new is None or smooth is None else max(new, smooth)
 
 
-def _counted(stage: Stage, seen: StageReport, units: float | None) -> Stage:
-    per_unit = seen.arrived / units if units else None
+def _measured(stage: Stage, seen: StageReport, report: BatchReport, told: BatchDecision | None) -> Stage:
+    """Learn the rows per unit, in the units by which the batch was judged before it ran."""
+    units, measured_in = report.units, OFFSETS
+    if told is not None and told.units is not None:
+        units, measured_in = told.units, told.measured_in
+    if not units:
+        return stage
+    before = stage.range_per_unit if stage.measured_in == measured_in else None
+    if before is None:
+        before = _without_gaps(seen.arrived, units, report if measured_in == OFFSETS else None)
+    if before is None:
+        return stage
+    per_unit = before.after(seen.arrived, units)
+    return replace(
+        stage,
+        rows_per_unit=per_unit.middle,
+        rows_per_unit_spread=per_unit.spread,
+        measured_in=measured_in,
+    )
+
+
+def _without_gaps(arrived: int, units: float, report: BatchReport | None) -> RowsPerUnit | None:
+    """Return the rows per unit if each unit that counts as a row had held one; as seen where units are no rows."""
+    ratio = arrived / units
+    if report is not None and report.counts_rows:
+        ratio = arrived / min(units, report.input_rows) if arrived and report.input_rows else max(ratio, 1.0)
+    return RowsPerUnit(ratio, ratio) if ratio > 0.0 else None
+
+
+def _counted(stage: Stage, seen: StageReport) -> Stage:
     ranked = seen.quantiles is not None and seen.arrived >= _LEAST_RANKS
     return replace(
         stage,
-        rows_per_unit=_smooth(stage.rows_per_unit, per_unit),
         protected_share=_smooth(stage.protected_share or None, seen.protected / seen.arrived) or 0.0,
         quantiles=seen.quantiles if ranked else stage.quantiles,
         uniform_batches=max(stage.uniform_batches - 1, 0),

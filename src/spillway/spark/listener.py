@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import (
+    JStreamingQueryListener,
     QueryIdleEvent,
     QueryProgressEvent,
     QueryStartedEvent,
@@ -31,6 +33,22 @@ def listen(spark: SparkSession, listener: StreamingQueryListener) -> None:
     spark.streams.addListener(listener)
 
 
+class OneCallListener(JStreamingQueryListener):
+    """Takes a progress event over from the JVM as one text, as Spark Connect does.
+
+    PySpark asks for each of its values in a call of its own: a hundred calls, 20 ms of the driver's Python and as
+    much of the JVM for each batch, and the loop hears of a batch up to 100 ms later.
+    """
+
+    def onQueryProgress(self, jevent: Any) -> None:  # noqa: N802
+        """Hand the event on."""
+        try:
+            event = QueryProgressEvent.fromJson(json.loads(jevent.json()))
+        except Exception:  # of a Spark that writes it in another way
+            event = QueryProgressEvent.fromJObject(jevent)
+        self.pylistener.onQueryProgress(event)
+
+
 class LoopListener(StreamingQueryListener):
     """Hands the batches of one Spillway's query to its loop and ignores all others."""
 
@@ -43,6 +61,17 @@ class LoopListener(StreamingQueryListener):
         self._loop = loop
         self._observations = observations
         self._counted = counted
+        self._in_jvm: Any = None
+
+    @property
+    def _jlistener(self) -> Any:
+        """Return what stands for this listener in the JVM; not used on Spark Connect."""
+        from pyspark import SparkContext  # noqa: PLC0415  Connect alone does not have it
+
+        if self._in_jvm is None:
+            assert SparkContext._jvm is not None
+            self._in_jvm = SparkContext._jvm.PythonStreamingQueryListenerWrapper(OneCallListener(self))
+        return self._in_jvm
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         """Do nothing: which query is ours shows with its first batch."""

@@ -3,7 +3,7 @@
 ::
 
     progress event -> BatchReport -> Sample -> controller.step -> Decision -> latest.json
-                        report.py    here        core/control                 read by plane.py
+                        report.py    batch_sample.py  core/control            read by plane.py
 
 The listener that feeds it is asynchronous, so a decision takes effect one to three batches later; what cannot
 wait, the size of a batch, is taken into account when the batch runs (decide.py). Everything here runs on the
@@ -24,13 +24,14 @@ from spillway.core.control import (
     Controller,
     CostModel,
     CostModelConfig,
-    Costs,
     Decision,
     Sample,
     UnitCost,
     UnitCostConfig,
 )
+from spillway.core.control.cost_model import cost_fields
 from spillway.errors import SpillwayError
+from spillway.spark.batch_sample import BatchClock, sample_of
 from spillway.spark.decide import BatchDecision, Published, Stage
 from spillway.spark.group_decide import GroupSpec
 from spillway.spark.history import Entry, History
@@ -81,8 +82,7 @@ class Loop:
         self._ended = False
         self._query: str | None = None
         self._useless = True  # as far as joins and patterns have seen rows
-        self._last_end_s: float | None = None
-        self._last_cut_s: float | None = None
+        self._clock = BatchClock()
         self.history = History(folder, self.note)
         self._seed = zlib.crc32(name.encode())
         published, known = self._restore()
@@ -151,13 +151,13 @@ class Loop:
         """Change the target while the query runs."""
         with self._lock:
             self._controller.retarget(target_delay_s)
-            decision = self._controller.step(_nothing(self._last_end_s or 0.0, self._published))
+            decision = self._controller.step(self._nothing())
             self._publish(replace(self._published, decision=decision))
 
     def _begin_work(self) -> None:
         """Ask for a budget before the first batch, so that even that one is safe."""
         self._published = replace(self._published, unit_s=self._unit.unit_s)
-        decision = self._decision_after(_nothing(self._last_end_s or 0.0, self._published), batch=0)
+        decision = self._decision_after(self._nothing(), batch=0)
         self._published = replace(self._published, decision=decision)
 
     # What the listener tells
@@ -168,6 +168,10 @@ class Loop:
             if self._run == run:
                 self._run = None
                 self._ended = True
+                self._begin_run()
+                self._publish(
+                    replace(self._published, decision=self._decision_after(self._nothing(), batch=0))
+                )
                 self._taken.notify_all()
 
     def take(self, report: BatchReport) -> None:
@@ -208,7 +212,6 @@ class Loop:
             working=tuple(stage.works for stage in self._stages),
         )
         self._query = report.query
-        warm = report.run == self._run
         self._run = report.run
         for stage in report.stages:
             if stage.note:
@@ -217,11 +220,15 @@ class Loop:
         work = report.work or WorkReport()
         work_s = min(work.wall_s, report.busy_s)
         costs = self._costs.update(
-            arrived_rows=report.arrived, kept_rows=kept, busy_s=report.busy_s - work_s, warm=warm
+            arrived_rows=report.arrived,
+            kept_rows=kept,
+            busy_s=report.busy_s - work_s,
+            overhead_s=report.overhead_s,
         )
         unit_s = self._unit.update(units=work.spent, work_s=work_s) if any(report.working) else None
-        rate = self._rate(report)
-        sample = replace(self._sample(report, kept, costs, rate), unit_s=unit_s, work_s=work_s)
+        wait = self._clock.next(report)
+        rate = wait.rate(report.arrived)
+        sample = replace(sample_of(report, kept, costs, wait), unit_s=unit_s, work_s=work_s)
         decision = self._decision_after(sample, report.batch)
         told = self._told(report)
         self._look_for_trouble(report, sample, told)
@@ -235,6 +242,7 @@ class Loop:
                 unit_s=unit_s,
                 rows_per_s=quick_to_rise(self._published.rows_per_s, rate),
                 cut_s=report.started_s,
+                ended_s=report.ended_s,
                 stages=tuple(self._stages),
                 after_batch=report.batch,
                 enforce=self._mode == "enforce",
@@ -281,43 +289,6 @@ class Loop:
         limit = None if told is None else told.limit_rows
         if limit is not None and sample.protected_rows > limit:
             self.note("more rows may never be dropped than fit into the target, so it is missed")
-
-    def _rate(self, report: BatchReport) -> float | None:
-        """Return the rows per second that arrived: a batch's rows came between the cut before it and its own."""
-        period = None if self._last_cut_s is None else report.started_s - self._last_cut_s
-        self._last_cut_s = report.started_s
-        return report.arrived / period if period is not None and period > 0.0 else None
-
-    def _sample(self, report: BatchReport, kept: int, costs: Costs | None, rate: float | None) -> Sample:
-        """Return the period as the controllers of the paper see it.
-
-        Its length is from cut to cut, so that rows over length is the rate of arrival. What waits at its end is what
-        the source still had when the batch was cut, and what has arrived since; of the latter only the share counts
-        that will be let in if nothing changes.
-        """
-        end = report.ended_s
-        self._last_end_s = end
-        share = kept / report.arrived if report.arrived else 1.0
-        since = 0.0 if rate is None else rate * report.busy_s * share
-        firsts = [s.first_arrival_s for s in report.stages if s.first_arrival_s is not None]
-        means = [(s.mean_arrival_s, s.kept) for s in report.stages if s.mean_arrival_s is not None]
-        weight = sum(rows for _, rows in means)
-        per_unit = report.arrived / report.units if report.units else 1.0
-        return Sample(
-            at_s=end,
-            period_s=report.arrived / rate if rate else report.busy_s,
-            arrived_rows=report.arrived,
-            kept_rows=kept,
-            backlog_rows=(report.backlog_units or 0.0) * per_unit + since,
-            cost_s=None if costs is None else costs.cost_s,
-            fixed_s=0.0 if costs is None else costs.fixed_s,
-            skip_s=0.0 if costs is None else costs.skip_s,
-            busy_s=report.busy_s,
-            finished_rows=kept,
-            delay_s=end - sum(at * rows for at, rows in means) / weight if weight else None,
-            worst_delay_s=end - min(firsts) if firsts else None,
-            protected_rows=sum(stage.protected for stage in report.stages),
-        )
 
     def _told(self, report: BatchReport) -> BatchDecision | None:
         try:
@@ -377,10 +348,30 @@ class Loop:
             self.note(f"the cost of a unit of work is learned anew: {error}")
             return UnitCostConfig().build()
 
+    def _begin_run(self) -> None:
+        """Expect a cold JVM, which takes longer for everything; the time until then is no waiting for a trigger."""
+        costs = self._costs.begin_run()
+        self._unit.begin_run()
+        self._published = replace(self._published, ended_s=None)
+        if costs is not None:
+            self._published = replace(self._published, cost_s=costs.cost_s, fixed_s=costs.fixed_s)
+
+    def _nothing(self) -> Sample:
+        """Return a period in which nothing happened, to ask for a decision between batches."""
+        return Sample(
+            at_s=self._clock.ended_s or 0.0,
+            period_s=0.0,
+            arrived_rows=0,
+            kept_rows=0,
+            **cost_fields(self._costs.costs),
+            unit_s=self._published.unit_s,
+        )
+
     def _cold_start(self) -> None:
         """Publish a decision before the first batch, so that even that one is safe."""
+        self._begin_run()
         try:
-            decision: Any = self._controller.step(_nothing(0.0, self._published))
+            decision: Any = self._controller.step(self._nothing())
         except SpillwayError:
             raise
         except Exception as error:
@@ -415,16 +406,3 @@ class Loop:
                 self._folder.remove(f"{RATIONS}/{batch - KEPT_DECISIONS}.{stage}.json")
         except OSError as error:
             self.note(f"an old decision could not be removed: {error}")
-
-
-def _nothing(at_s: float, published: Published) -> Sample:
-    """Return a period in which nothing happened, to ask for a decision between batches."""
-    return Sample(
-        at_s=at_s,
-        period_s=0.0,
-        arrived_rows=0,
-        kept_rows=0,
-        cost_s=published.cost_s,
-        fixed_s=published.fixed_s,
-        unit_s=published.unit_s,
-    )

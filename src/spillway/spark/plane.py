@@ -27,9 +27,11 @@ from spillway.core.chance import threshold
 from spillway.core.tuples.cut import KEEP_ALL, Cut
 from spillway.errors import CheckpointInUseError, SpillwayError
 from spillway.spark.decide import BatchDecision, Published, decide
+from spillway.spark.file_sample import rows_per_byte
 from spillway.spark.offsets import BatchSize, size_of
 from spillway.spark.quickack import acknowledge_at_once
 from spillway.spark.storage import Folder
+from spillway.spark.worker_heap import freeze_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,6 +61,7 @@ class ControlRow:
         import pyarrow as pa  # noqa: PLC0415  only the task needs it
 
         acknowledge_at_once()
+        freeze_modules()
         for _ in batches:
             pass
         decision, note = self.decision_here()
@@ -83,7 +86,7 @@ class ControlRow:
         name = f"decisions/{batch}.json"
         try:
             size = self._size(batch)
-            doubt = "" if self.checkpoint is None or size.cut_s is not None else self._not_there(batch)
+            doubt = "" if self.checkpoint is None or size.cut_s is not None else self._doubt(batch, size)
             written = folder.read(name)
             if written is not None:
                 found = BatchDecision.from_json(written)
@@ -101,8 +104,8 @@ class ControlRow:
         found = BatchSize() if self.checkpoint is None else size_of(Path(self.checkpoint), batch)
         return found if found.cut_s is not None else replace(found, seen_s=time.time())
 
-    def _not_there(self, batch: int) -> str:
-        return (
+    def _doubt(self, batch: int, size: BatchSize) -> str:
+        return size.note or (
             f"{self.checkpoint}/offsets has no batch {batch}, so batches are estimated instead of known: is this the "
             "checkpointLocation of the query?"
         )
@@ -123,9 +126,33 @@ class ControlRow:
         }
 
 
-def control_frame(spark: SparkSession, reader: ControlRow) -> DataFrame:
-    """Return the one-row DataFrame that is read anew in every micro-batch."""
-    return spark.range(1, numPartitions=1).mapInArrow(reader, reader.schema)
+@dataclass(frozen=True)
+class ControlColumns:
+    """Reads a control row and hands on some of its columns. Picklable: it travels to the task."""
+
+    reader: ControlRow
+    names: tuple[str, ...]
+
+    @property
+    def schema(self) -> str:
+        """The columns in the order of the control row's own schema."""
+        return ", ".join(part for part in self.reader.schema.split(", ") if part.split()[0] in self.names)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the row, once, whatever comes in."""
+        names = [part.split()[0] for part in self.schema.split(", ")]
+        for row in self.reader(batches):
+            yield row.select(names)
+
+
+def control_frame(spark: SparkSession, reader: ControlRow, *names: str) -> DataFrame:
+    """Return the one-row DataFrame that is read anew in every micro-batch, with all columns or the named ones.
+
+    Both choices save Spark a stage of generated code in each batch: ``VALUES`` is read as it is, where ``range`` is
+    a loop to generate; and columns that nobody uses would be projected away behind the task.
+    """
+    read = ControlColumns(reader, names) if names else reader
+    return spark.sql("VALUES (0)").mapInArrow(read, read.schema)
 
 
 def check_executors(control: DataFrame) -> None:
@@ -157,8 +184,11 @@ def read_published(folder: Folder) -> Published:
 
 def _decide(folder: Folder, batch: int, size: BatchSize) -> BatchDecision:
     published = read_published(folder)
+    if size.files and all(stage.measured_in != size.measured_in for stage in published.stages):
+        size = replace(size, rows_per_unit=rows_per_byte(size.files))
     if all(stage.window is None for stage in published.stages):
-        return decide(published, batch, size)
+        reported = batch == 0 or published.after_batch == batch - 1
+        return decide(published, batch, size, None if reported else told_before(folder, batch))
     if size.sources > 1:
         published = wait_for_report(folder, batch - 1)
     return decide(published, batch, size, told_before(folder, batch))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 Metrics = Mapping[str, Any]
+_WITHOUT_ROWS = ("latestOffset", "queryPlanning", "getBatch", "walCommit", "commitOffsets", "commitBatch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +127,12 @@ class StageReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchReport:
-    """One finished batch, in seconds of the epoch and rows."""
+    """One finished batch, in seconds of the epoch and rows.
+
+    ``units`` is how far the offsets went on, and ``counts_rows`` whether each of them is a row or a gap;
+    ``input_rows`` are the rows that the sources gave, 0 where Spark cannot say. ``overhead_s`` is the part of
+    ``busy_s`` in which no row is touched: finding offsets, planning, and the two logs.
+    """
 
     query: str
     run: str
@@ -136,6 +142,9 @@ class BatchReport:
     units: float | None
     backlog_units: float | None
     stages: tuple[StageReport, ...]
+    counts_rows: bool = False
+    input_rows: int = 0
+    overhead_s: float = 0.0
     chained: tuple[bool, ...] = ()
     working: tuple[bool, ...] = ()
 
@@ -205,11 +214,19 @@ def read_progress(
         run=str(progress.runId),
         batch=progress.batchId,
         started_s=started,
-        busy_s=float(progress.durationMs.get("triggerExecution", 0)) / 1000.0,
+        busy_s=_seconds(progress, "triggerExecution"),
         units=None if end is None or start is None else max(0.0, end.units - start.units),
         backlog_units=None if end is None or latest is None else max(0.0, latest.units - end.units),
         stages=tuple(StageReport.of(_as_dict(observed.get(name))) for name in names),
+        counts_rows=end is not None and end.counts_rows,
+        input_rows=sum(getattr(source, "numInputRows", None) or 0 for source in sources),
+        overhead_s=sum(_seconds(progress, part) for part in _WITHOUT_ROWS),
     )
+
+
+def _seconds(progress: StreamingQueryProgress, part: str) -> float:
+    """Return a part of a batch's time, 0 where there was none."""
+    return float(progress.durationMs.get(part, 0)) / 1000.0
 
 
 def _as_dict(row: Any) -> Mapping[str, Any]:

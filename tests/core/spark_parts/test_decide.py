@@ -39,14 +39,37 @@ def test_without_anything_the_rate_alone_holds() -> None:
     assert decide(published, 0, BatchSize()).keep_ratio == 0.3
 
 
-def test_rows_that_waited_long_leave_less_time_for_their_batch() -> None:
-    published = Published(decision=LIMITED.decision, cost_s=0.002, fixed_s=0.2)
-    size = BatchSize(1000.0, counts_rows=True, waited_s=1.0)
-    assert decide(published, 1, size).limit_rows == pytest.approx(400.0)
-    tight = BatchSize(1000.0, counts_rows=True, waited_s=1.75)
-    assert decide(published, 1, tight).limit_rows == pytest.approx(125.0), "a quarter is always kept"
-    late = BatchSize(1000.0, counts_rows=True, waited_s=60.0)
-    assert decide(published, 1, late).limit_rows == 500.0, "what is late already does not cost the fresh rows"
+TIMED = Decision(queue_limit_rows=800.0, batch_s=1.0, fixed_s=0.2, target_delay_s=2.0)
+
+
+@pytest.mark.parametrize(
+    ("waited_s", "limit"), [(1.0, 800.0), (1.1, 700.0), (1.75, 550.0), (60.0, 800.0), (0.9, 850.0)]
+)
+def test_rows_that_waited_long_leave_less_time_for_their_batch(waited_s: float, limit: float) -> None:
+    told = decide(Published(decision=TIMED), 1, BatchSize(2000.0, counts_rows=True, waited_s=waited_s))
+    assert told.limit_rows == pytest.approx(limit)
+    assert told.keep_ratio == pytest.approx(limit / 2000.0)
+
+
+@pytest.mark.parametrize(
+    ("ended_s", "after_batch", "keeps_all"),
+    [
+        (1001.0, 6, True),  # it was idle for four of five seconds: a trigger
+        (1005.0, 6, False),  # the batch before took all that time
+        (1001.0, 5, False),  # of the batch before nothing is known yet
+        (None, 6, False),  # a run has just begun
+    ],
+)
+def test_a_trigger_shows_by_the_time_that_the_query_was_idle(
+    ended_s: float | None, after_batch: int, keeps_all: bool
+) -> None:
+    published = Published(decision=TIMED, cut_s=1000.0, ended_s=ended_s, after_batch=after_batch)
+    size = BatchSize(1e6, counts_rows=True, waited_s=5.0, cut_s=1005.0)
+    told = decide(published, 7, size)
+    assert (told.keep_ratio == 1.0) == keeps_all
+    assert (told.limit_rows is None) == keeps_all
+    seen = BatchSize(1e6, counts_rows=True, waited_s=5.0, seen_s=1005.0)
+    assert (decide(published, 7, seen).keep_ratio == 1.0) == keeps_all, "without a log as well"
 
 
 def test_two_stages_share_one_decision() -> None:
@@ -72,6 +95,8 @@ quantiles = st.one_of(
 stages = st.builds(
     Stage,
     rows_per_unit=st.none() | st.floats(0, 1e6),
+    rows_per_unit_spread=st.floats(1, 1e6),
+    measured_in=st.sampled_from(["offsets", "bytes", "files"]),
     protected_share=finite,
     floor=finite,
     quantiles=quantiles,
@@ -83,12 +108,18 @@ published_values = st.builds(
         keep_ratio=finite,
         queue_limit_rows=st.none() | st.floats(0, 1e9),
         skip_cost=finite,
+        least_rows=st.none() | st.floats(0, 1e9),
+        batch_s=st.none() | st.floats(0, 100),
+        fixed_s=st.floats(0, 100),
+        trigger_s=st.none() | st.floats(0, 100),
         target_delay_s=st.none() | st.floats(0.1, 100),
     ),
     seed=st.integers(0, 2**32 - 1),
     cost_s=st.none() | st.floats(0, 10),
     fixed_s=st.floats(0, 10),
     rows_per_s=st.none() | st.floats(0, 1e9),
+    cut_s=st.none() | st.floats(0, 1e10),
+    ended_s=st.none() | st.floats(0, 1e10),
     stages=st.lists(stages, min_size=1, max_size=3).map(tuple),
     after_batch=st.none() | st.integers(0, 10),
 )
@@ -97,6 +128,9 @@ sizes = st.builds(
     st.none() | st.floats(0, 1e9),
     counts_rows=st.booleans(),
     waited_s=st.none() | st.floats(0, 1e6),
+    cut_s=st.none() | st.floats(0, 1e10),
+    measured_in=st.sampled_from(["offsets", "bytes", "files"]),
+    rows_per_unit=st.none() | st.floats(0, 1e6),
 )
 
 
@@ -128,6 +162,17 @@ def test_a_record_that_is_not_whole_is_refused(text: str) -> None:
 def test_a_published_value_that_is_not_whole_is_refused(found: dict[str, object]) -> None:
     with pytest.raises(SpillwayError):
         Published.from_dict(found)
+
+
+def test_a_checkpoint_of_another_version_is_still_readable() -> None:
+    found = Published(stages=(Stage(rows_per_unit=0.5),)).to_dict()
+    for field in ("rows_per_unit_spread", "measured_in"):
+        del found["stages"][0][field]
+    found["stages"][0]["from_a_later_version"] = found["from_a_later_version"] = 1
+    assert Published.from_dict(found) == Published(stages=(Stage(rows_per_unit=0.5),))
+    record = json.loads(decide(LIMITED, 1, BatchSize(100.0, counts_rows=True)).to_json())
+    del record["units"], record["measured_in"]
+    assert BatchDecision.from_json(json.dumps(record)).units is None
 
 
 def test_infinite_cuts_survive_their_file() -> None:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from spillway.spark.offsets import BatchSize, Position, parse, position, size_of
+from spillway.spark.decide import Published
+from spillway.spark.offsets import BYTES, FILES, BatchSize, Position, parse, position, size_of
+from spillway.spark.plane import ControlRow
+from spillway.spark.storage import Folder
 
 
 def write_log(checkpoint: Path, batch: int, at_ms: int, *offsets: object) -> None:
@@ -76,3 +79,96 @@ def test_parse_takes_what_spark_prints() -> None:
     assert parse('{"rows": 3}') == {"rows": 3}
     assert parse("None") is None
     assert parse(None) is None
+
+
+def write_named_log(checkpoint: Path, batch: int, at_ms: int, **offsets: object) -> None:
+    """Write an entry as Spark 4.3 does with spark.sql.streaming.offsetLog.formatVersion=2."""
+    folder = checkpoint / "offsets"
+    folder.mkdir(exist_ok=True)
+    metadata = {"batchWatermarkMs": 0, "batchTimestampMs": at_ms, "conf": {}, "sourceMetadataInfo": {}}
+    lines = ["v2", json.dumps(metadata)]
+    lines += [f"{name}:{json.dumps(offset, separators=(',', ':'))}" for name, offset in offsets.items()]
+    (folder / str(batch)).write_text("\n".join(lines))
+
+
+def write_files(checkpoint: Path, source: str, entry: int, *paths: str) -> None:
+    folder = checkpoint / "sources" / source
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps({"path": path, "timestamp": 1, "batchId": entry}) for path in paths]
+    (folder / str(entry)).write_text("\n".join(["v1", *lines]))
+
+
+def test_version_2_names_its_sources_in_any_order(tmp_path: Path) -> None:
+    write_named_log(tmp_path, 3, 10_000, clicks={"offset": 100, "timestamp": 1}, orders={"t": {"0": 5}})
+    write_named_log(tmp_path, 4, 11_500, orders={"t": {"0": 45}}, clicks={"offset": 300, "timestamp": 2})
+    assert size_of(tmp_path, 4) == BatchSize(240.0, counts_rows=True, waited_s=1.5, cut_s=11.5, sources=2)
+
+
+def test_a_named_kafka_source_counts_from_where_it_began(tmp_path: Path) -> None:
+    (tmp_path / "sources" / "clicks").mkdir(parents=True)
+    (tmp_path / "sources" / "clicks" / "0").write_text('\x00v1\n{"clicks":{"0":1000}}')
+    write_named_log(tmp_path, 0, 0, clicks={"clicks": {"0": 1010}})
+    assert size_of(tmp_path, 0).units == 10.0
+
+
+def test_a_source_that_has_given_nothing_yet_has_no_rows(tmp_path: Path) -> None:
+    write_log(tmp_path, 0, 0, {"rows": 10}, {"rows": 1})
+    log = tmp_path / "offsets" / "0"
+    log.write_text("\n".join([*log.read_text().splitlines()[:3], "-"]))
+    assert size_of(tmp_path, 0).units == 10.0
+    write_log(tmp_path, 1, 0, {"rows": 30}, {"rows": 5})
+    assert size_of(tmp_path, 1).units == 25.0
+    write_named_log(tmp_path, 2, 0, a={"rows": 10})
+    write_named_log(tmp_path, 3, 0, a={"rows": 30}, b={"rows": 5})
+    assert size_of(tmp_path, 3).units == 25.0
+
+
+def test_another_version_of_the_log_is_named_instead_of_read(tmp_path: Path) -> None:
+    write_log(tmp_path, 0, 1_000, {"rows": 10})
+    log = tmp_path / "offsets" / "0"
+    log.write_text(log.read_text().replace("v1", "v3", 1))
+    size = size_of(tmp_path, 0)
+    assert (size.units, size.cut_s) == (None, None)
+    assert "version 'v3'" in size.note
+    assert "estimated" in size.note
+    assert size_of(tmp_path, 1).note == "", "there is no log of that batch, which is another matter"
+
+
+def test_the_control_row_carries_the_unknown_version_to_the_status(tmp_path: Path) -> None:
+    write_log(tmp_path, 0, 1_000, {"rows": 10})
+    log = tmp_path / "offsets" / "0"
+    log.write_text(log.read_text().replace("v1", "v3", 1))
+    folder = tmp_path / "spillway"
+    Folder(folder).write("latest.json", json.dumps({"published": Published().to_dict()}))
+    row = ControlRow(folder=str(folder), checkpoint=str(tmp_path), stage=0)
+    decision, note = row.decision_for(0, None)
+    assert decision is not None
+    assert "version 'v3'" in note
+
+
+def test_a_file_source_is_measured_in_the_bytes_of_its_files(tmp_path: Path) -> None:
+    (tmp_path / "in put").mkdir()
+    (tmp_path / "in put" / "100% a.txt").write_bytes(b"x" * 70)
+    (tmp_path / "in put" / "b.txt").write_bytes(b"x" * 30)
+    address = f"file://{tmp_path}/in%20put"
+    write_files(tmp_path, "0", 0, "file:///gone.txt")
+    write_files(tmp_path, "0", 1, f"{address}/100%25%20a.txt", f"{address}/b.txt")
+    write_log(tmp_path, 0, 0, {"logOffset": 0})
+    write_log(tmp_path, 1, 0, {"logOffset": 1})
+    size = size_of(tmp_path, 1)
+    assert (size.units, size.measured_in, size.counts_rows) == (100.0, BYTES, False)
+    first = size_of(tmp_path, 0)
+    assert (first.units, first.measured_in) == (1.0, FILES), "what cannot be looked at is counted"
+
+
+def test_bytes_and_rows_are_not_added_up(tmp_path: Path) -> None:
+    write_files(tmp_path, "1", 0, "file:///gone.txt")
+    write_log(tmp_path, 0, 0, {"rows": 10}, {"logOffset": 0})
+    assert size_of(tmp_path, 0).units is None
+
+
+@pytest.mark.parametrize("offset", ["x", None, {"logOffset": "3"}, {"logOffset": 7}, {"logOffset": None}])
+def test_a_file_offset_without_its_log_is_no_size(tmp_path: Path, offset: object) -> None:
+    write_log(tmp_path, 0, 0, {"logOffset": 0})
+    write_log(tmp_path, 1, 0, offset)
+    assert size_of(tmp_path, 1).units is None
