@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from spillway.bench.burst import Burst
-from spillway.bench.recording import Recording, Variant
+from spillway.bench.recording import Floats, Recording, Variant
 
 VARIANT_COLOURS: dict[Variant, str] = {"plain": "#D55E00", "capped": "#E69F00", "spillway": "#0072B2"}
 """Of Okabe and Ito's colours those that are told apart most easily; lines differ in weight as well."""
@@ -78,8 +78,11 @@ def draw_rates(axis: Any, burst: Burst, run: Recording) -> None:
             [start, end], [rate, rate], color=VARIANT_COLOURS[run.variant], alpha=0.75, linewidth=0
         )
     axis.fill_between([], [], color=VARIANT_COLOURS[run.variant], alpha=0.75, label="kept")
-    axis.axhline(
-        burst.capacity.rows_per_s,
+    at, rows_per_s = _capacity_line(burst, run)
+    axis.stairs(
+        rows_per_s,
+        at,
+        baseline=None,
         color=INK,
         linewidth=1.0,
         linestyle=(0, (2, 2)),
@@ -89,11 +92,13 @@ def draw_rates(axis: Any, burst: Burst, run: Recording) -> None:
 
 def draw_kept(axis: Any, burst: Burst, run: Recording) -> None:
     """Draw the share of the arriving rows that was kept, and the most that the capacity allows."""
-    edges = np.concatenate(([0.0], np.cumsum(run.trace.spans_s))) - burst.plan.lead_s
-    most = np.minimum(1.0, burst.capacity.rows_per_s / np.asarray(run.trace.rates))
+    at, rows_per_s = _capacity_line(burst, run)
+    middles_s = (at[:-1] + at[1:]) / 2 + run.from_s
+    spans = np.searchsorted(np.cumsum(run.trace.spans_s), middles_s, side="right")
+    arriving = np.asarray(run.trace.rates)[np.minimum(spans, len(run.trace.rates) - 1)]
     axis.stairs(
-        100 * most,
-        edges,
+        100 * np.minimum(1.0, rows_per_s / arriving),
+        at,
         baseline=None,
         color=INK,
         linewidth=1.0,
@@ -111,6 +116,15 @@ def draw_kept(axis: Any, burst: Burst, run: Recording) -> None:
         shares.append(100 * batch.keep_ratio)
     x = np.column_stack([starts, ends]).ravel()
     axis.plot(x, np.repeat(shares, 2), color=VARIANT_COLOURS[run.variant], linewidth=1.6, label="kept")
+
+
+def _capacity_line(burst: Burst, run: Recording) -> tuple[Floats, Floats]:
+    """Return seconds at which capacity or arrivals may change, and the rows per second in between."""
+    cost = burst.cost(run.variant)
+    changes_s = [second for span in run.busy for second in span]
+    edges_s = np.unique([0.0, *np.cumsum(run.trace.spans_s), *changes_s])
+    middles_s = (edges_s[:-1] + edges_s[1:]) / 2
+    return edges_s - run.from_s, 1.0 / cost.at(middles_s)
 
 
 def _kept_rates(run: Recording) -> tuple[list[float], list[float], list[float]]:

@@ -11,6 +11,8 @@ nothing needs to be shed.
 
 from __future__ import annotations
 
+import math
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -73,16 +75,13 @@ def measure(
 ) -> Capacity:
     """Warm up, find the batch size that takes ``batch_s``, and measure in that many blocks of each kind.
 
-    With a guess there is no warm-up: for a short, rough run.
+    With a guess, which may come from an earlier warm-up, there is none.
     """
     at_saturation = Saturation(spark, folder, query)
     rows_per_s = guess_rows_per_s
     if rows_per_s is None:
         tell("warming up the JVM")
-        most_batches, rows = warm_up_most
-        rows_per_s = at_saturation.warm_up(most_batches=most_batches, batch_rows=rows, with_spillway=False)
-        if most_batches > _JUDGED:
-            at_saturation.warm_up(most_batches=most_batches, batch_rows=rows, with_spillway=True)
+        rows_per_s = warm_up(at_saturation, *warm_up_most)
     batch_rows = rows_for(batch_s, rows_per_s)
     plain: list[float] = []
     with_spillway: list[float] = []
@@ -91,6 +90,25 @@ def measure(
         plain += at_saturation.seconds(batch_rows, batches, with_spillway=False)
         with_spillway += at_saturation.seconds(batch_rows, batches, with_spillway=True)
     return Capacity(batch_rows=batch_rows, plain_s=tuple(plain), spillway_s=tuple(with_spillway))
+
+
+def warm_up(
+    at_saturation: Saturation, most_batches: int, batch_rows: int, *, limit_s: float | None = None
+) -> float:
+    """Run both plans until their batches get no faster, and return the plain one's rate without fixed time.
+
+    A short warm-up, of fewer batches than it takes to judge by, has only the plain one. Where the machine is slow,
+    each plan gets half of ``limit_s``.
+    """
+    share_s = math.inf if limit_s is None else limit_s / 2
+    rows_per_s = at_saturation.warm_up(
+        most_batches=most_batches, batch_rows=batch_rows, with_spillway=False, limit_s=share_s
+    )
+    if most_batches > _JUDGED:
+        at_saturation.warm_up(
+            most_batches=most_batches, batch_rows=batch_rows, with_spillway=True, limit_s=share_s
+        )
+    return rows_per_s
 
 
 def rows_for(batch_s: float, rows_per_s: float) -> int:
@@ -110,16 +128,20 @@ class Saturation:
     query: Query
     keep_ratio: float = 1.0
 
-    def warm_up(self, *, most_batches: int, batch_rows: int, with_spillway: bool) -> float:
+    def warm_up(
+        self, *, most_batches: int, batch_rows: int, with_spillway: bool, limit_s: float = math.inf
+    ) -> float:
         """Run the query until its batches get no faster, and return its rows per second without fixed time.
 
         Each plan has code of its own that the JVM has to compile, so each has to be warmed up.
         """
         times: list[float] = []
+        give_up = time.monotonic() + limit_s
         with self._run(batch_rows, most_batches, with_spillway=with_spillway) as recorder:
-            for count in range(min(_JUDGED, most_batches), most_batches + 1):
+            for count in range(2, most_batches + 1):
                 times = _seconds_per_batch(recorder, count)
-                if median(times[-3:]) >= _SETTLED * median(times[-6:-3] or times):
+                settled = median(times[-3:]) >= _SETTLED * median(times[-6:-3] or times)
+                if (settled and count >= _JUDGED) or time.monotonic() > give_up:
                     break
         return batch_rows / max(median(times[-3:]) - _GUESSED_FIXED_S, 0.05)
 

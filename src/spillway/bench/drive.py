@@ -109,6 +109,7 @@ def play(
         until_s=until_s,
         batches=batches,
         history=history,
+        epoch_s=recorder.epoch_s or 0.0,
     )
 
 
@@ -138,6 +139,12 @@ class Recorder(StreamingQueryListener):
         give_up = time.monotonic() + STOP_LIMIT_S
         while tracker.getActiveStageIds() and time.monotonic() < give_up:
             time.sleep(POLL_S)
+
+    @property
+    def epoch_s(self) -> float | None:
+        """When the trace began, in seconds since 1970; None before the first batch is done."""
+        with self._changed:
+            return self._epoch_s
 
     @property
     def batches(self) -> tuple[Batch, ...]:

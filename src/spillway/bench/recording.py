@@ -11,6 +11,9 @@ and where a batch kept k of its n rows, each of them counts k / n: the kept rows
 Rows that were still waiting when the run was cut off have no delay yet, only an age. They are not delivered, so
 they are not part of ``within_target``. In quantiles and in ``worst_s`` they count with their age, which
 is less than their delay would have become: a query that got stuck does not look better for it.
+
+What a shedder could have done at best is computed over the same rows, those that arrived from ``from_s`` to
+``until_s``: it begins with an empty queue at ``from_s``, as if the rows before had cost it nothing.
 """
 
 from __future__ import annotations
@@ -23,9 +26,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from spillway.replay.costs import constant
+from spillway.replay.costs import CostTrace, constant
 from spillway.replay.traces import Rates
-from spillway.sim.minimum import least_loss
+from spillway.sim.minimum import most_in_time, tokens
 
 Floats = npt.NDArray[np.float64]
 Variant = Literal["plain", "spillway", "capped"]
@@ -65,6 +68,8 @@ class Recording:
     ``until_s``   when the run was cut off, on the trace's clock
     ``batches``   what finished until then
     ``history``   with Spillway: its samples and decisions, one mapping per batch
+    ``epoch_s``   when the trace began, in seconds since 1970
+    ``busy``      spans of the trace's clock in which another program was made to use a core
     ============= ========================================================================================
     """
 
@@ -75,6 +80,8 @@ class Recording:
     until_s: float
     batches: tuple[Batch, ...]
     history: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    epoch_s: float = 0.0
+    busy: tuple[tuple[float, float], ...] = ()
 
     @cached_property
     def first_row(self) -> int:
@@ -107,12 +114,19 @@ class Recording:
         return float(self.waiting_line()[1][0]) if self.waiting_rows else 0.0
 
     @cached_property
+    def in_time_rows(self) -> float:
+        """Rows that were delivered within the target."""
+        return float(
+            sum(
+                weight * (last - self._first_in_time(first, last, ended_s))
+                for first, last, weight, ended_s in self._counted()
+            )
+        )
+
+    @property
     def within_target(self) -> float:
         """The share of the delivered rows whose delay was within the target."""
-        in_time = 0.0
-        for first, last, weight, ended_s in self._counted():
-            in_time += weight * (last - self._first_in_time(first, last, ended_s))
-        return in_time / self.kept_rows if self.kept_rows else 0.0
+        return self.in_time_rows / self.kept_rows if self.kept_rows else 0.0
 
     def quantile_s(self, q: float) -> float:
         """Return a quantile of the delay over delivered and waiting rows; see the module's text."""
@@ -169,13 +183,23 @@ class Recording:
         """Return when the first and the last of a range of rows arrived."""
         return np.concatenate([self.trace.times(row, row + 1) for row in (first, last - 1)])
 
-    def least_lost_rows(self, capacity: float) -> int:
-        """Return the rows that even a shedder with full knowledge of the trace would lose.
+    def best_rows(self, capacity: float | CostTrace) -> int:
+        """Return the most rows that any shedder could have delivered within the target.
 
-        It serves ``capacity`` rows a second without any pause, and delivers a row within the target or not at all.
+        It knows the trace beforehand and serves ``capacity`` rows a second without any pause, or as many as the
+        seconds per row allow that the machine took at each moment.
         """
-        least = least_loss(self.trace, constant(1.0 / capacity), self.target_s, headroom=1.0)
-        return least.rows - least.delivered_rows
+        cost = capacity if isinstance(capacity, CostTrace) else constant(1.0 / capacity)
+        arrived_s = self.trace.times(self.first_row, self.first_row + self.arrived_rows)
+        return most_in_time(tokens(arrived_s, cost, 1.0), tokens(arrived_s + self.target_s, cost, 1.0))
+
+    def least_lost_rows(self, capacity: float | CostTrace) -> int:
+        """Return the rows that even that shedder would lose."""
+        return self.arrived_rows - self.best_rows(capacity)
+
+    def delivered_over_best(self, capacity: float | CostTrace) -> float:
+        """Return the rows delivered within the target over the most that any shedder could have delivered."""
+        return self.in_time_rows / max(self.best_rows(capacity), 1)
 
     @property
     def _first_waiting(self) -> int:

@@ -1,18 +1,24 @@
 """``spillway bench spark``: a burst on real Spark, plain, capped and with Spillway.
 
 One session measures this machine's capacity and what Spillway costs while it sheds nothing, and then plays the
-same trace three times: half of the capacity, five times the capacity, half again.
+same trace three times: half of the capacity, five times the capacity, half again. The full run goes on with the burst
+beside busy neighbours (:mod:`~spillway.bench.neighbour_bursts`) and with a restart in the burst
+(:mod:`~spillway.bench.restart`); ``--neighbours`` and ``--restart`` ask for one of these alone.
 
-=============================== ==========================================================================
-metric                          meaning
-=============================== ==========================================================================
-``within_target.*``             share of the delivered rows whose delay was within the target
-``p99_over_target.*``           99th percentile of the delay over the target
-``loss_over_minimum.spillway``  rows lost over those that a shedder must lose which knows the trace
-                                beforehand and serves the measured capacity without a pause
-``idle_throughput_ratio``       throughput at saturation with Spillway in the plan over that without
-``capped.p99_over_target``      as above for the plain query with a limit of rows per batch
-=============================== ==========================================================================
+================================= ========================================================================
+metric                            meaning
+================================= ========================================================================
+``within_target.*``               share of the delivered rows whose delay was within the target
+``p99_over_target.*``             99th percentile of the delay over the target
+``loss_over_minimum.spillway``    rows lost over those that a shedder must lose which knows the trace
+                                  beforehand and serves the measured capacity without a pause
+``delivered_over_best.spillway``  rows delivered within the target over those that this shedder delivers
+``idle_throughput_ratio``         throughput at saturation with Spillway in the plan over that without
+``capped.p99_over_target``        as above for the plain query with a limit of rows per batch
+``spark.added_ms_per_batch``      milliseconds that Spillway adds to a batch of a trivial query; full run only
+``neighbours.*``                  as above beside a busy process; the worst of the profiles
+``restart.*``                     after kill -9 in the burst and 20 s of backlog
+================================= ========================================================================
 
 The plain and the capped query would take minutes to work off their backlog, so they are cut off. Rows that were
 still waiting then count with their age in the percentiles (:mod:`~spillway.bench.recording`), so that the true
@@ -24,46 +30,89 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from spillway.bench import burst as bursts
-from spillway.bench.burst import FULL, QUICK, Burst
+from spillway.bench import burst_session, neighbour_bursts, restart
+from spillway.bench.added_time import METRIC, measure_added_ms
+from spillway.bench.burst import Burst
 from spillway.bench.burst_figures import draw_burst, draw_delay, draw_rates, draw_target
+from spillway.bench.burst_plan import FULL, QUICK, BurstPlan
+from spillway.bench.capacity import Capacity, Tell
 from spillway.bench.figures import panels, save
 from spillway.bench.recording import Variant
 from spillway.bench.results import Figure, Results, commit_id
-from spillway.bench.suites import Request
+from spillway.bench.suites import PARTS, Request
 
 VARIANTS: tuple[Variant, ...] = ("spillway", "capped", "plain")
+_SESSION_STEPS = 3  # starting Spark, warming it up, stopping it
+_ADDED_TIME = {
+    "blocks": 6,
+    "batches": 30,
+}  # two minutes: a batch of the trivial query takes a fifth of a second
 
 
 def run(request: Request) -> Results:
-    """Run the suite."""
+    """Run the suite, or the parts of it that were asked for."""
     began = time.monotonic()
     plan = QUICK if request.quick else FULL
-    told: list[str] = []
-
-    def tell(what: str) -> None:
-        request.tell(what, len(told), plan.blocks + len(VARIANTS) + 3)
-        told.append(what)
-
-    burst = bursts.run(plan, VARIANTS, tell=tell)
+    parts = request.parts or (("burst",) if request.quick else ("burst", *PARTS["spark"]))
+    tell = _steps(request, plan, parts)
+    metrics: dict[str, float] = {}
+    figures: dict[str, Figure] = {}
+    config: dict[str, Any] = {"parts": parts, **asdict(plan)}
+    capacity: Capacity | None = None
+    if "burst" in parts:
+        with burst_session.started(plan, tell=tell, sharing=len(VARIANTS)) as ready:
+            burst = ready.play(VARIANTS)
+            if not request.quick:
+                tell("measuring what Spillway adds to a batch")
+                metrics[METRIC] = measure_added_ms(ready.spark, ready.folder, **_ADDED_TIME)
+        capacity = burst.capacity
+        metrics |= burst_metrics(burst)
+        figures["delay"] = delay_figure(burst, request.out)
+        config |= {**burst.machine, "capacity_rows_per_s": capacity.rows_per_s, "capacity": asdict(capacity)}
+        config["speeds"] = dict(burst.speeds)
+    if "neighbours" in parts:
+        bursts = neighbour_bursts.run(plan, tell=tell)
+        metrics |= neighbour_bursts.metrics(bursts)
+        config["neighbours"] = neighbour_bursts.profiles(bursts)
+    if "restart" in parts:
+        if capacity is None:
+            with burst_session.started(neighbour_bursts.shorter(plan), tell=tell) as ready:
+                capacity = ready.capacity
+        again = restart.run(restart.QUICK if request.quick else restart.FULL, capacity, tell=tell)
+        metrics |= again.metrics
+        config["restart"] = asdict(again)
     return Results(
         suite="spark",
-        metrics=metrics(burst),
-        figures={"delay": delay_figure(burst, request.out)},
-        config={
-            **asdict(plan),
-            **burst.machine,
-            "capacity_rows_per_s": burst.capacity.rows_per_s,
-            "capacity": asdict(burst.capacity),
-        },
+        metrics=metrics,
+        figures=figures,
+        config=config,
         commit=commit_id(),
         seconds=time.monotonic() - began,
     )
 
 
-def metrics(burst: Burst) -> dict[str, float]:
-    """Return the suite's metrics by name."""
+def _steps(request: Request, plan: BurstPlan, parts: tuple[str, ...]) -> Tell:
+    """Return a function that counts the steps of all parts."""
+    shorter = _SESSION_STEPS + neighbour_bursts.shorter(plan).blocks
+    steps = {
+        "burst": _SESSION_STEPS + plan.blocks + len(VARIANTS) + (0 if request.quick else 1),
+        "neighbours": shorter + neighbour_bursts.STEPS,
+        "restart": restart.STEPS + (0 if "burst" in parts else shorter),
+    }
+    total = sum(steps[part] for part in parts)
+    told: list[str] = []
+
+    def tell(what: str) -> None:
+        request.tell(what, len(told), total)
+        told.append(what)
+
+    return tell
+
+
+def burst_metrics(burst: Burst) -> dict[str, float]:
+    """Return the metrics of the burst by name."""
     shed, plain, capped = (burst.runs[name] for name in ("spillway", "plain", "capped"))
     return {
         "within_target.spillway": shed.within_target,
@@ -71,6 +120,7 @@ def metrics(burst: Burst) -> dict[str, float]:
         "p99_over_target.spillway": shed.quantile_s(0.99) / shed.target_s,
         "p99_over_target.plain": plain.quantile_s(0.99) / plain.target_s,
         "loss_over_minimum.spillway": burst.loss_over_minimum,
+        "delivered_over_best.spillway": burst.delivered_over_best("spillway"),
         "idle_throughput_ratio": burst.capacity.idle_throughput_ratio,
         "capped.p99_over_target": capped.quantile_s(0.99) / capped.target_s,
     }

@@ -25,6 +25,10 @@ def add(commands: Any) -> None:
     parser.add_argument("--quick", action="store_true", help="a smaller run, at most a minute on two cores")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write metrics and figures to this file")
     parser.add_argument("--out", metavar="DIR", type=Path, help="draw the figures into this folder")
+    parser.add_argument(
+        "--neighbours", action="store_true", help="suite spark: only the burst beside a busy process"
+    )
+    parser.add_argument("--restart", action="store_true", help="suite spark: only the kill -9 in the burst")
     parser.set_defaults(run=run)
 
 
@@ -33,11 +37,14 @@ def run(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from spillway.bench import Request, suite
+    from spillway.bench.suites import check_parts
 
     console = Console()
     chosen = suite(options.suite)
+    parts = tuple(part for part in ("neighbours", "restart") if getattr(options, part))
+    check_parts(options.suite, parts)
     with progress_bar(console) as tell:
-        results = chosen(Request(quick=options.quick, out=options.out, tell=tell))
+        results = chosen(Request(quick=options.quick, out=options.out, parts=parts, tell=tell))
     if options.json is not None:
         results.write(options.json)
     show(console, results)

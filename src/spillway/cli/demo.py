@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spillway.bench.burst import Burst, BurstPlan
+    from spillway.bench.burst import Burst
+    from spillway.bench.burst_plan import BurstPlan
 
 
 def add(commands: Any) -> None:
@@ -25,6 +26,14 @@ def add(commands: Any) -> None:
     )
     parser.add_argument(
         "--quick", action="store_true", help="about a minute: shorter in everything, and rougher"
+    )
+    parser.add_argument(
+        "--neighbour",
+        type=int,
+        nargs="?",
+        const=0,
+        metavar="SEED",
+        help="start a process that uses a core on and off, in a pattern of its own for each seed (default: 0)",
     )
     parser.add_argument(
         "--out",
@@ -46,7 +55,8 @@ def run(options: argparse.Namespace) -> int:
     """Run the demo and write what came out."""
     from rich.console import Console
 
-    from spillway.bench.burst import run as run_burst
+    from spillway.bench.burst_session import run as run_burst
+    from spillway.bench.neighbours import comes_and_goes
     from spillway.bench.results import write_atomically
     from spillway.cli.live import DemoView
     from spillway.report import burst_page, delay_picture
@@ -56,10 +66,16 @@ def run(options: argparse.Namespace) -> int:
     record = options.out / "burst.json"
     write_atomically(record, "")  # a folder that cannot be written to is found now, not in three minutes
     record.unlink()
+    schedule = None if options.neighbour is None else comes_and_goes(options.neighbour, plan.play_s)
     try:
         with DemoView(console, plan) as view:
             burst = run_burst(
-                plan, ("plain", "spillway"), tell=view.tell, watch=view.watch, measured=view.measured
+                plan,
+                ("plain", "spillway"),
+                schedule=schedule,
+                tell=view.tell,
+                watch=view.watch,
+                measured=view.measured,
             )
     except KeyboardInterrupt:
         print("Stopped. Spark and its processes have been ended; no report was written.", file=sys.stderr)
@@ -81,7 +97,7 @@ def build_plan(options: argparse.Namespace) -> BurstPlan:
     """Return what the options ask for."""
     from dataclasses import replace
 
-    from spillway.bench.burst import DEMO, QUICK
+    from spillway.bench.burst_plan import DEMO, QUICK
     from spillway.durations import seconds
 
     plan = QUICK if options.quick else DEMO
@@ -96,9 +112,11 @@ def show(console: Any, burst: Burst) -> None:
     """Print what happened."""
     from rich.table import Table
 
-    from spillway.report.burst import summary, verdict
+    from spillway.report.burst import speed_warnings, summary, verdict
 
     console.print(verdict(burst), highlight=False)
+    for warning in speed_warnings(burst):
+        console.print(f"\n{warning}", style="dark_orange", highlight=False)
     table = Table("", box=None, pad_edge=False)
     for name in ("without Spillway", "with Spillway"):
         table.add_column(name, justify="right")
@@ -106,3 +124,8 @@ def show(console: Any, burst: Burst) -> None:
         table.add_row(*row)
     console.print()
     console.print(table, highlight=False)
+    console.print(
+        f"\n{burst.loss_over_minimum:.2f} × the least loss, "
+        f"{burst.delivered_over_best('spillway'):.0%} of what could be delivered in time",
+        highlight=False,
+    )

@@ -19,7 +19,7 @@ from spillway.bench.burst_figures import VARIANT_NAMES
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from spillway.bench.burst import BurstPlan
+    from spillway.bench.burst_plan import BurstPlan
     from spillway.bench.capacity import Capacity
     from spillway.bench.drive import Live
     from spillway.replay.traces import Rates

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spillway.replay.traces import Arrivals
-    from spillway.sim import BatchedEngine, Engine, Outcome
+    from spillway.sim import BatchedEngine, Engine, Metrics, Minimum, Outcome
 
 SHAPES = ("step", "sine", "burst", "pareto")
 
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
         controller = make(name, target_delay_s=target_s, period_s=period_s, headroom=engine.headroom, **extra)
         outcomes[name] = engine.run(trace, controller, target_s)
     metrics = {name: measure(outcome) for name, outcome in outcomes.items()}
-    least = least_loss(trace, engine.cost, target_s, headroom=engine.headroom).loss_ratio
+    least = least_loss(trace, engine.cost, target_s, headroom=engine.headroom)
     show(Console(), metrics, least, trace, target_s)
     if options.json is not None:
         write_json(options, metrics, least)
@@ -164,18 +164,18 @@ def build_engine(options: argparse.Namespace) -> Engine | BatchedEngine:
     )
 
 
-def show(console: Any, metrics: dict[str, Any], least: float, trace: Arrivals, target_s: float) -> None:
+def show(console: Any, metrics: dict[str, Metrics], least: Minimum, trace: Arrivals, target_s: float) -> None:
     """Print one line per controller."""
     from rich.table import Table
 
     rate = trace.total / trace.duration_s if trace.duration_s else 0.0
     console.print(
         f"{trace.total:,} rows in {trace.duration_s:,.0f} s ({rate:,.0f}/s), target {target_s:g} s, least "
-        f"possible loss {least:.1%}",
+        f"possible loss {least.loss_ratio:.1%}",
         highlight=False,
     )
     table = Table("controller", box=None, pad_edge=False)
-    for column in ("mean delay", "late rows", "violation", "overshoot", "loss"):
+    for column in ("mean delay", "late rows", "violation", "overshoot", "loss", "delivered over best"):
         table.add_column(column, justify="right")
     for name, found in metrics.items():
         table.add_row(
@@ -185,11 +185,12 @@ def show(console: Any, metrics: dict[str, Any], least: float, trace: Arrivals, t
             f"{found.acc_violation_s:,.0f} s",
             f"{found.overshoot_s:.2f} s",
             f"{found.loss_ratio:.1%}",
+            f"{found.in_time_rows / max(least.delivered_rows, 1):.1%}",
         )
     console.print(table, highlight=False)
 
 
-def write_json(options: argparse.Namespace, metrics: dict[str, Any], least: float) -> None:
+def write_json(options: argparse.Namespace, metrics: dict[str, Metrics], least: Minimum) -> None:
     """Write what was asked and what came out."""
     import json
 
@@ -198,8 +199,14 @@ def write_json(options: argparse.Namespace, metrics: dict[str, Any], least: floa
     asked = {
         name: value for name, value in vars(options).items() if isinstance(value, str | int | float | None)
     }
-    found = {name: asdict(values) for name, values in metrics.items()}
-    text = json.dumps({"options": asked, "least_loss_ratio": least, "controllers": found}, indent=2)
+    best = max(least.delivered_rows, 1)
+    found = {
+        name: {**asdict(values), "delivered_over_best": values.in_time_rows / best}
+        for name, values in metrics.items()
+    }
+    text = json.dumps(
+        {"options": asked, "least_loss_ratio": least.loss_ratio, "controllers": found}, indent=2
+    )
     write_atomically(options.json, text + "\n")
 
 

@@ -10,6 +10,9 @@ from spillway.report import page as html
 from spillway.report.burst_plots import delay_plot, delay_plots, kept_plot, rate_plot
 from spillway.report.decisions import decision_table, dropped_by_reason
 
+SPEED_TOLERANCE = 0.1
+"""A change of the machine's speed that is not worth a warning: two quiet runs differ by some percent."""
+
 
 def burst_page(burst: Burst) -> str:
     """Return a self-contained HTML page about a burst that was played without and with Spillway."""
@@ -17,6 +20,7 @@ def burst_page(burst: Burst) -> str:
     return html.page(
         "The same burst, without and with Spillway",
         html.paragraph(verdict(burst), "lead"),
+        *(html.paragraph(warning, "warning") for warning in speed_warnings(burst)),
         html.cards(
             [
                 (
@@ -29,8 +33,9 @@ def burst_page(burst: Burst) -> str:
                     f"99 of 100 rows, without Spillway {at_least(plain, 0.99)}",
                 ),
                 (
-                    f"{burst.loss_over_minimum:.2f} ×",
-                    f"the least loss that is possible at this capacity{doubt(burst)}",
+                    f"{burst.delivered_over_best('spillway'):.0%}",
+                    "of the rows that any shedder could have delivered in time at this capacity were so; "
+                    f"{burst.loss_over_minimum:.2f}\u00a0× the least loss{doubt(burst)}",
                 ),
             ]
         ),
@@ -51,7 +56,7 @@ def burst_page(burst: Burst) -> str:
         html.figure(
             rate_plot(burst),
             f"Rows per second. This machine finishes {burst.capacity.rows_per_s:,.0f} rows a second of this query in "
-            f"batches that are short enough for the target.",
+            f"batches that are short enough for the target{_beside(burst)}.",
         ),
         html.figure(
             kept_plot(burst),
@@ -64,7 +69,8 @@ def burst_page(burst: Burst) -> str:
         html.table(("with Spillway", "rows", "share"), whereabouts(shed), text_columns=(0,)),
         html.paragraph(
             f"A shedder that knew the whole burst beforehand, and worked at the measured capacity without a pause, "
-            f"would have lost {burst.least_lost_rows:,} rows."
+            f"would have lost {burst.least_lost_rows:,} rows, and delivered "
+            f"{shed.arrived_rows - burst.least_lost_rows:,} in time."
         ),
         html.details(
             f"All {len(shed.history)} decisions of Spillway, with their reasons",
@@ -78,15 +84,38 @@ def burst_page(burst: Burst) -> str:
 
 
 def verdict(burst: Burst) -> str:
-    """Return what happened, in two sentences."""
+    """Return what happened, in a few sentences."""
     plain, shed, plan = burst.runs["plain"], burst.runs["spillway"], burst.plan
     return (
         f"For {plan.burst_s:g} seconds five times as much arrived as this machine can process. Without Spillway "
         f"rows took {'more than ' if plain.waiting_rows else 'up to '}{plain.worst_s:.0f} s. With Spillway 99 of "
         f"100 were through within {shed.quantile_s(0.99):.1f} s, with a target of {plan.target_s:g} s; for that it "
         f"shed {burst.lost_rows / max(shed.arrived_rows, 1):.0%} of all rows, where at least "
-        f"{burst.least_lost_rows / max(shed.arrived_rows, 1):.0%} had to go{doubt(burst)}."
+        f"{burst.least_lost_rows / max(shed.arrived_rows, 1):.0%} had to go{doubt(burst)}. Of the rows that any "
+        f"shedder could have delivered in time it delivered {burst.delivered_over_best('spillway'):.0%}."
     )
+
+
+def speed_warnings(burst: Burst) -> list[str]:
+    """Return for each run, in plain words, whether the machine was not as fast as when capacity was measured."""
+    warnings = []
+    for variant, run in burst.runs.items():
+        name, change = VARIANT_NAMES[variant], burst.speeds.get(variant, 1.0) - 1.0
+        if abs(change) < SPEED_TOLERANCE:
+            continue
+        warning = (
+            f"{name[0].upper()}{name[1:]}, this machine was {abs(change):.0%} "
+            f"{'slower' if change < 0.0 else 'faster'} in the burst than when its capacity was measured: other "
+            f"programs used {'more' if change < 0.0 else 'less'} of it, or its cores changed their pace."
+        )
+        if variant == "spillway":
+            least = run.least_lost_rows(burst.cost(variant, speed=1.0 + change))
+            warning += (
+                f" So the least loss above is not that of this run; at the speed of the run at least "
+                f"{least / max(run.arrived_rows, 1):.0%} of the rows had to go."
+            )
+        warnings.append(warning)
+    return warnings
 
 
 def doubt(burst: Burst) -> str:
@@ -108,11 +137,16 @@ def summary(burst: Burst) -> list[tuple[str, str, str]]:
             f"delivered rows within the target of {burst.plan.target_s:g} s",
             *(f"{run.within_target:.1%}" for run in runs),
         ),
+        row(
+            "delivered in time, of the most possible",
+            *(f"{burst.delivered_over_best(run.variant):.1%}" for run in runs),
+        ),
         row("half of the rows took at most", *(at_least(run, 0.5) for run in runs)),
         row("99 of 100 rows took at most", *(at_least(run, 0.99) for run in runs)),
         row("the slowest row took", *(at_least(run, 1.0) for run in runs)),
         row("rows that arrived", *(f"{run.arrived_rows:,}" for run in runs)),
         row("rows delivered", *(f"{run.kept_rows:,.0f}" for run in runs)),
+        row("rows delivered within the target", *(f"{run.in_time_rows:,.0f}" for run in runs)),
         row("rows dropped on purpose", *(f"{run.dropped_rows:,.0f}" for run in runs)),
         row("rows still waiting when the run was cut off", *(f"{run.waiting_rows:,}" for run in runs)),
         row(
@@ -162,6 +196,16 @@ def at_least(run: Recording, q: float) -> str:
     """Return a quantile, marked where rows that still wait make it a lower bound."""
     delay_s = run.worst_s if q >= 1.0 else run.quantile_s(q)
     return f"{'> ' if run.waiting_rows and delay_s > run.target_s else ''}{delay_s:.1f} s"
+
+
+def _beside(burst: Burst) -> str:
+    """Return what a busy neighbour that was started on purpose left of the capacity."""
+    if burst.busy_rows_per_s is None:
+        return ""
+    return (
+        f", and {burst.busy_rows_per_s:,.0f} while the busy process was on that was started on purpose; the least "
+        f"loss follows both"
+    )
 
 
 def _dotted(plain: Recording) -> str:

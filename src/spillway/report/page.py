@@ -18,6 +18,7 @@ h1 {{ font-size: 1.9rem; line-height: 1.2; margin: 0 0 .6rem; letter-spacing: -.
 h2 {{ font-size: 1.2rem; margin: 2.6rem 0 .4rem; }}
 p {{ margin: .4rem 0 .8rem; max-width: 46rem; }}
 .lead {{ font-size: 1.1rem; max-width: 52rem; }}
+.warning {{ border-left: .3rem solid var(--plain); padding-left: .8rem; max-width: 52rem; }}
 .muted, figcaption, footer {{ color: var(--muted); font-size: .92rem; }}
 .cards {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(13.5rem, 1fr)); gap: .8rem;
   margin: 1.4rem 0; }}

@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from spillway.bench import Figure, Results
+from spillway.bench import Figure, Results, suites
 from spillway.cli import main
 
 
@@ -58,6 +58,21 @@ def test_a_wrong_request_is_told_in_one_line(capsys):
     assert "did you mean 'deadline'" in capsys.readouterr().err
     assert main(["simulate", "--trace", "nowhere.parquet"]) == 2
     assert main(["simulate", "none", "--duration", "5 s", "--plot", "x.bmp"]) == 2
+
+
+@pytest.mark.parametrize("part", ["neighbours", "restart"])
+def test_only_the_suite_that_has_a_part_takes_it(part, fake_suite, capsys):
+    assert main(["bench", "join", f"--{part}"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"spillway bench: --{part} is not an option of the suite 'join'")
+    assert "'spark'" in said
+    assert fake_suite == []
+
+
+def test_parts_are_passed_on(fake_suite, monkeypatch):
+    monkeypatch.setitem(suites.PARTS, "join", ("neighbours",))
+    assert main(["bench", "join", "--neighbours"]) == 0
+    assert fake_suite[0].parts == ("neighbours",)
 
 
 @pytest.mark.parametrize("arguments", [[], ["fly"], ["bench"]])

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spillway.bench.recording import Batch, Recording
+from spillway.replay.costs import CostTrace
 from spillway.replay.traces import Rates
 
 TRACE = Rates((10.0, 100.0, 10.0), (4.0, 2.0, 4.0))
@@ -124,3 +125,31 @@ def test_the_least_loss_is_what_is_left_of_the_burst() -> None:
     run = recording([(40, 5.0, 1.0)])
     # 100 rows a second for 2 s. Served are 20 a second, in the burst and for the target's 3 s after it.
     assert run.least_lost_rows(20.0) == pytest.approx(100 * 2 - 20 * (2 + 3), abs=3)
+
+
+def test_what_is_possible_is_counted_over_the_rows_that_count() -> None:
+    run = recording([(TRACE.total, 12.0, 0.5)], until_s=12.0, from_s=5.0)
+    assert run.arrived_rows == 100 + 40
+    assert run.best_rows(20.0) + run.least_lost_rows(20.0) == run.arrived_rows
+    # The second of the burst before the rows count fills no queue: 100 of the 100 are served in the 5 s they have.
+    assert run.least_lost_rows(25.0) == pytest.approx(0, abs=2)
+    cut_off = replace(run, until_s=6.0)
+    assert cut_off.best_rows(1000.0) == cut_off.arrived_rows == 100
+
+
+def test_a_capacity_that_falls_serves_less_from_then_on() -> None:
+    run = recording([(40, 5.0, 1.0)])
+    falls = CostTrace((1 / 20, 1 / 10), step_s=6.0)
+    # In the burst 20 a second; in the 3 s after it 10 a second, which is what arrives then.
+    assert run.least_lost_rows(falls) == pytest.approx(100 * 2 - 20 * 2 - 10 * 3, abs=4)
+    assert run.least_lost_rows(CostTrace((1 / 20,))) == run.least_lost_rows(20.0)
+
+
+@given(runs(), st.sampled_from([5.0, 20.0, 1000.0]))
+def test_delivered_in_time_is_compared_with_the_best(run: Recording, capacity: float) -> None:
+    delivered, _ = row_by_row(run)
+    in_time = sum(weight for delay, weight in delivered if delay <= run.target_s)
+    assert run.in_time_rows == pytest.approx(in_time, abs=1e-6)
+    best = run.best_rows(capacity)
+    assert 0 <= best <= run.arrived_rows
+    assert run.delivered_over_best(capacity) == pytest.approx(in_time / max(best, 1), abs=1e-6)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spillway.bench.burst import Burst, BurstPlan
+from spillway.bench.burst import Burst
+from spillway.bench.burst_plan import BurstPlan
 from spillway.bench.capacity import Capacity
 from spillway.bench.recording import Batch, Recording, Variant
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from spillway.bench import session as sessions
-from spillway.bench.burst import BurstPlan
+from spillway.bench.burst_plan import BurstPlan
 from spillway.bench.drive import Live
 from spillway.cli import demo, main
 from spillway.cli.live import DemoView
@@ -137,7 +137,7 @@ def test_an_old_java_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_the_demo_writes_its_files_and_says_where(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spillway.bench.burst.run", lambda *_, **__: burst())
+    monkeypatch.setattr("spillway.bench.burst_session.run", lambda *_, **__: burst())
     assert main(["demo", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "with Spillway" in said
@@ -151,7 +151,7 @@ def test_an_interrupt_is_told_and_leaves_no_file(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("spillway.bench.burst.run", interrupted)
+    monkeypatch.setattr("spillway.bench.burst_session.run", interrupted)
     assert main(["demo", "--out", str(tmp_path)]) == 130
     assert "Stopped" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,7 +15,7 @@ from spillway.bench.burst import Burst
 from spillway.bench.results import Figure, Results
 from spillway.errors import SpillwayError
 from spillway.report import burst_page, delay_picture, history_page, results_page
-from spillway.report.burst import summary, verdict, whereabouts
+from spillway.report.burst import speed_warnings, summary, verdict, whereabouts
 from spillway.report.decisions import dropped_by_reason
 from tests.core.report.bursts import PLAN, burst
 
@@ -116,6 +117,44 @@ def test_the_summary_is_what_was_recorded(played: Burst) -> None:
     assert not found["99 of 100 rows took at most"][1].startswith("> ")
     assert found["rows dropped on purpose"][0] == "0"
     assert "more than" in verdict(played)
+
+
+def test_what_was_delivered_stands_beside_what_was_lost(played: Burst, pages: dict[str, str]) -> None:
+    shed = played.runs["spillway"]
+    best = shed.arrived_rows - played.least_lost_rows
+    share = shed.in_time_rows / best
+    assert played.delivered_over_best("spillway") == pytest.approx(share)
+    assert played.delivered_over_best("plain") < share
+    found = {what: cells for what, *cells in summary(played)}
+    assert found["delivered in time, of the most possible"][1] == f"{share:.1%}"
+    assert f"{share:.0%}of the rows that any shedder could have delivered" in Balanced(pages["burst"]).text
+    assert f"it delivered {share:.0%}" in verdict(played)
+
+
+def test_a_machine_that_changed_its_speed_is_no_secret(played: Burst) -> None:
+    assert speed_warnings(played) == []
+    assert speed_warnings(replace(played, speeds={"plain": 0.95, "spillway": 1.05})) == []
+    slower = replace(played, speeds={"plain": 1.3, "spillway": 0.7})
+    plain, shed = speed_warnings(slower)
+    assert plain.startswith("Without Spillway, this machine was 30% faster")
+    assert "30% slower in the burst than when its capacity was measured" in shed
+    run = slower.runs["spillway"]
+    least = run.least_lost_rows(0.7 * slower.capacity.rows_per_s)
+    assert f"at least {least / run.arrived_rows:.0%} of the rows had to go" in shed
+    assert shed in Balanced(burst_page(slower)).text
+
+
+def test_the_least_loss_follows_a_neighbour(played: Burst) -> None:
+    run = played.runs["spillway"]
+    busy = replace(run, busy=((0.0, run.until_s),))
+    beside = replace(
+        played, runs={**played.runs, "spillway": busy}, busy_rows_per_s=played.capacity.rows_per_s / 2
+    )
+    assert beside.least_lost_rows == pytest.approx(run.least_lost_rows(500.0), abs=2)
+    away = replace(beside, runs=played.runs)
+    assert away.least_lost_rows == pytest.approx(played.least_lost_rows, abs=2)
+    assert "500 while the busy process was on" in Balanced(burst_page(beside)).text
+    assert Burst.from_json(beside.to_json()) == beside
 
 
 def test_every_row_has_a_place(played: Burst) -> None:

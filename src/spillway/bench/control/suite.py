@@ -13,6 +13,8 @@ loss.aurora_over_ctrl              AURORA's loss over CTRL's
 step_us.deadline                   the median time of one step of DEADLINE, in microseconds
 sim.seconds_per_second             simulated seconds per second of wall clock, all runs together (no mean)
 entry.*                            the same with the paper's other actuator, which only refuses rows at the entry
+noisy.*, restart.*, idle.*,        DEADLINE on a batch engine, on machines that are not its own and at all loads: see
+delivered_over_best.*              :mod:`~spillway.bench.control.noisy`
 ================================== ==================================================================================
 
 All but ``entry.*`` are of runs in which load can be taken out of the queues, as in the paper's experiments. Ratios
@@ -27,6 +29,7 @@ from typing import Any
 
 from spillway.bench.control.comparison import figure_12, figure_15, figure_16
 from spillway.bench.control.identification import figure_5, figure_6, figure_7
+from spillway.bench.control.noisy import neighbours, sweeps
 from spillway.bench.control.robustness import figure_17, figure_18, figure_19
 from spillway.bench.control.runs import (
     ENTRY,
@@ -66,7 +69,7 @@ def run(request: Request) -> Results:
         "18": lambda: figure_18(work, out),
         "19": lambda: figure_19(work, out),
     }
-    total = len(work.cases) + len(drawings)
+    total = len(work.cases) + len(drawings) + 2
     for number, case in enumerate(work.cases):
         request.tell(case.name, number, total)
         for name in CONTROLLERS:
@@ -76,10 +79,17 @@ def run(request: Request) -> Results:
     for number, (name, draw) in enumerate(drawings.items()):
         request.tell(f"figure {name}", len(work.cases) + number, total)
         figures[name] = draw()
+    plants = 2 if request.quick else 12
+    figures["noisy"], noisy = neighbours(
+        out, plants=plants, tell=lambda what: request.tell(what, total - 2, total)
+    )
+    figures["loads"], swept = sweeps(
+        out, plants=1 if request.quick else 4, tell=lambda what: request.tell(what, total - 1, total)
+    )
     request.tell("done", total, total)
     return Results(
         suite="control",
-        metrics=headline(work.cases),
+        metrics={**headline(work.cases), **noisy, **swept},
         figures=figures,
         config=_config(work, quick=request.quick),
         commit=commit_id(),
