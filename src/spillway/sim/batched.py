@@ -93,7 +93,7 @@ class BatchedEngine:
             last = int(np.searchsorted(arrival, cut_s, side="right"))
             n = last - first
             keep = loop.decision.keep_ratio_for(
-                n, waited_s=waited_s, idle_s=idle_s, unreported_rows=loop.unreported_rows
+                n, waited_s=waited_s, idle_s=idle_s, unreported=loop.unreported
             )
             kept = first + np.flatnonzero(chance.random(n) < keep)
             k = int(kept.size)
@@ -153,8 +153,11 @@ class _Loop:
     def __init__(self, controller: Controller, estimate: CostModelConfig | None, lag_batches: int) -> None:
         self._controller = controller
         self._model = None if estimate is None else estimate.build()
+        if self._model is not None:
+            self._model.begin_run()
         self._lag_batches = lag_batches
         self._waiting: deque[Decision] = deque()
+        self._repeated: int | None = None
         self.samples: list[Sample] = []
         self.decisions: list[Decision] = []
         self.decision = controller.step(Sample(at_s=0.0, period_s=0.0, arrived_rows=0, kept_rows=0))
@@ -174,13 +177,19 @@ class _Loop:
             self.decision = self._waiting.popleft()
 
     @property
-    def unreported_rows(self) -> float | None:
-        """What the last batch kept, if the decision in force was made before it ended."""
-        return self.samples[-1].kept_rows if self._waiting and self.samples else None
+    def unreported(self) -> tuple[float, float] | None:
+        """Rows that arrived for the last batch and that it kept, if the decision in force was made before it ended.
+
+        None, too, if that batch was cut before a crash: the time since then does not tell how long it took.
+        """
+        if not self._waiting or len(self.samples) - 1 == self._repeated:
+            return None
+        return self.samples[-1].arrived_rows, self.samples[-1].kept_rows
 
     def restart(self, at_s: float) -> None:
         """Decide anew from what was known before a crash, as a query does when it starts."""
         costs = None if self._model is None else self._model.begin_run()
         self._waiting.clear()
+        self._repeated = len(self.samples)
         nothing = Sample(at_s=at_s, period_s=0.0, arrived_rows=0, kept_rows=0, **cost_fields(costs))
         self.decision = self._controller.step(nothing)

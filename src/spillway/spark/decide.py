@@ -10,7 +10,8 @@ offset log; the result is written down before it is used, so a replay is told th
            where there is no offset log to look into, the time since the last reported cut, shared out
     i      how much of that the query was idle, as it is with a trigger interval: the time since the batch before
            has ended, where that has been reported in this run
-    u      rows that the batch before was to keep, where its report has not come yet: w tells how long it took
+    u      rows of the batch before and those it was to keep, where its report has not come yet: w tells how long it
+           took. Not known where operators work beside, nor of a batch that was cut in an earlier run
     L      Decision.limit_for(w, i, u): the controller's limit, less after a long batch, more after a short one
     keep   Decision.keep_ratio_for(n, w, i, u); stages that follow one another keep a root of it each, so that it is
            what comes out behind the last
@@ -76,7 +77,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What the loop knows and wants after a finished batch."""
+    """What the loop knows and wants after a finished batch; the query's run began at ``began_s`` or later."""
 
     decision: Decision = field(default_factory=Decision)
     seed: int = 0
@@ -86,6 +87,7 @@ class Published:
     rows_per_s: float | None = None
     cut_s: float | None = None
     ended_s: float | None = None
+    began_s: float | None = None
     stages: tuple[Stage, ...] = (Stage(),)
     after_batch: int | None = None
     enforce: bool = True
@@ -213,12 +215,12 @@ def decide(
     wanted = published.decision
     waited_s = size.waited_s if size.waited_s is not None else _waited_s(published, batch, size.seen_s)
     idle_s = _idle_s(published, batch, size)
-    unreported = _unreported_rows(published, batch, before)
+    unreported = _unreported(published, batch, before)
     limit = wanted.limit_for(waited_s, idle_s, unreported)
     rows, known = _rows(published, size, waited_s, limit)
     keep = wanted.keep_ratio
     if rows is not None:
-        keep = wanted.keep_ratio_for(rows, waited_s=waited_s, idle_s=idle_s, unreported_rows=unreported)
+        keep = wanted.keep_ratio_for(rows, waited_s=waited_s, idle_s=idle_s, unreported=unreported)
     cuts = tuple(
         cut_for(
             keep ** (1.0 / length),
@@ -318,11 +320,20 @@ def _idle_s(published: Published, batch: int, size: BatchSize) -> float:
     return max(cut_s - published.ended_s, 0.0)
 
 
-def _unreported_rows(published: Published, batch: int, before: BatchDecision | None) -> float | None:
-    """Return what the batch before was to keep, None where its report has come or nothing is known of it."""
+def _unreported(published: Published, batch: int, before: BatchDecision | None) -> tuple[float, float] | None:
+    """Return the rows of the batch before and those it was to keep; None where its report has come.
+
+    None, too, where nothing is known of it, or it was cut in an earlier run: the time since then is no batch's time.
+    """
     if before is None or before.batch != batch - 1 or published.after_batch == batch - 1:
         return None
-    return None if before.expected_rows is None else before.expected_rows * before.keep_ratio
+    earlier_run = published.began_s is not None and (before.cut_s or 0.0) < published.began_s
+    works = any(stage.works for stage in published.stages)  # how long that took is not known
+    rows = before.expected_rows
+    if rows is None or earlier_run or works:
+        return None
+    least = max(max(stage.protected_share, stage.floor) for stage in published.stages)
+    return rows, rows * (max(before.keep_ratio, least) if published.enforce else 1.0)
 
 
 def _work_budgets(

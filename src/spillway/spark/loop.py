@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 import zlib
 from collections import deque
 from collections.abc import Callable
@@ -243,6 +244,7 @@ class Loop:
                 rows_per_s=quick_to_rise(self._published.rows_per_s, rate),
                 cut_s=report.started_s,
                 ended_s=report.ended_s,
+                began_s=self._published.began_s,
                 stages=tuple(self._stages),
                 after_batch=report.batch,
                 enforce=self._mode == "enforce",
@@ -352,7 +354,7 @@ class Loop:
         """Expect a cold JVM, which takes longer for everything; the time until then is no waiting for a trigger."""
         costs = self._costs.begin_run()
         self._unit.begin_run()
-        self._published = replace(self._published, ended_s=None)
+        self._published = replace(self._published, ended_s=None, began_s=time.time())
         if costs is not None:
             self._published = replace(self._published, cost_s=costs.cost_s, fixed_s=costs.fixed_s)
 

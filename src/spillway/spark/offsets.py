@@ -206,8 +206,8 @@ def _entry(lines: list[str] | None) -> _Entry | None:
     if not isinstance(metadata, dict):
         return None
     return _Entry(
-        cut_s=float(metadata.get("batchTimestampMs", 0)) / 1000.0,
-        watermark_ms=int(metadata.get("batchWatermarkMs", 0)) or None,
+        cut_s=float(metadata.get("batchTimestampMs") or 0) / 1000.0,
+        watermark_ms=int(metadata.get("batchWatermarkMs") or 0) or None,
         offsets=_VERSIONS[lines[0].strip()](lines[2:]),
         sources=len(lines) - 2,
     )

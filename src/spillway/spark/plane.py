@@ -97,7 +97,7 @@ class ControlRow:
             if folder.write_once(name, made.to_json()):
                 return made, doubt
             return BatchDecision.from_json(folder.read(name) or ""), doubt
-        except (OSError, SpillwayError, UnicodeDecodeError) as error:
+        except (OSError, SpillwayError, ValueError, TypeError, LookupError) as error:
             return None, f"nothing shed: {error}"
 
     def _size(self, batch: int) -> BatchSize:

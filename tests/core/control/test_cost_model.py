@@ -51,7 +51,7 @@ def test_it_finds_the_truth_in_batches_of_many_sizes(fixed, cost):
     most = int(3.0 / cost)
     costs = feed(fresh(), sizes(most // 50, most, 40), fixed=fixed, cost=cost, noise=0.03)
     assert costs.cost_s == pytest.approx(cost, rel=0.1)
-    assert costs.fixed_s == pytest.approx(fixed, abs=0.05 + 0.1 * fixed)
+    assert costs.fixed_s == pytest.approx(fixed, abs=0.07 + 0.1 * fixed)
 
 
 def test_it_finds_all_three_where_rows_are_dropped():
@@ -342,3 +342,39 @@ def test_a_fixed_time_far_above_what_was_believed_is_learnt_when_few_rows_take_a
         costs = model.update(arrived_rows=12_000, kept_rows=kept, busy_s=8.0 + 30e-6 * kept)
     assert costs.busy_s(12_000, 3_000) == pytest.approx(8.1, rel=0.2)
     assert costs.cost_s < 1e-3
+
+
+RECORDED = [
+    # Rows, rows kept, seconds: a query on Spark whose JVM is cold, beside a neighbour that comes and goes. A kept row
+    # takes 20 to 45 µs there, by the capacity that was measured without and with the neighbour.
+    *[(23_685, 23_685, 1.05), (19_510, 19_510, 1.13), (21_770, 21_770, 1.42), (27_843, 27_843, 1.66)],
+    *[(30_214, 30_214, 1.70), (32_123, 32_123, 1.82), (34_455, 34_455, 2.53), (46_458, 24_678, 1.83)],
+    *[(33_593, 26_718, 1.52), (30_368, 30_368, 1.74), (59_290, 43_381, 2.42), (477_919, 29_316, 2.70)],
+    *[
+        (457_485, 123_109, 7.21),
+        (1_281_272, 65_677, 4.36),
+        (808_768, 155_491, 9.52),
+        (1_642_077, 76_769, 3.19),
+    ],
+    *[(580_859, 192_209, 7.70), (293_992, 50_587, 1.32), (23_872, 23_872, 0.77), (13_357, 13_357, 0.85)],
+]
+
+
+@pytest.mark.parametrize("overhead", [0.0, 0.08, 0.17])
+@pytest.mark.parametrize("left_out", [0, 3, 6])
+def test_a_neighbour_that_comes_and_goes_does_not_hide_for_long_what_a_row_costs(overhead, left_out):
+    """The pace explains each batch on its own, but not all of them: large batches take longer, so rows cost time."""
+    model = fresh()
+    model.begin_run()
+    for number, (n, k, busy) in enumerate(RECORDED[left_out:], start=left_out):
+        costs = model.update(arrived_rows=n, kept_rows=k, busy_s=busy, overhead_s=overhead)
+        if number >= 13:
+            assert 8e-6 < costs.cost_s < 80e-6, number
+            assert costs.skip_s < 6e-6, number
+
+
+@pytest.mark.parametrize("overhead", [math.nan, math.inf, -math.inf])
+def test_an_overhead_that_is_no_number_leaves_the_batch_out(overhead):
+    model = fresh()
+    before = feed(model, [20_000, 40_000], fixed=0.3, cost=12e-6)
+    assert model.update(arrived_rows=1_000, kept_rows=1_000, busy_s=1.0, overhead_s=overhead) == before

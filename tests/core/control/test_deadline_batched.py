@@ -37,6 +37,7 @@ def batch(
     fixed=F,
     skip=0.2e-6,
     worst=None,
+    mean=None,
     busy=None,
     waited=None,
     idle=0.0,
@@ -51,6 +52,7 @@ def batch(
         fixed_s=fixed,
         skip_s=skip,
         worst_delay_s=worst,
+        delay_s=mean,
         busy_s=busy,
         waited_s=waited,
         idle_s=idle,
@@ -188,7 +190,7 @@ def test_the_limit_and_the_skip_cost_are_those_of_the_batch_time():
         assert F + 0.2e-6 * (n - k) + C * k == pytest.approx(decision.batch_s, rel=0.001)
 
 
-@pytest.mark.parametrize("fixed", [0.05, 0.3, 0.6, 0.8, 1.0, 1.3])
+@pytest.mark.parametrize("fixed", [0.05, 0.3, 0.6, 0.8, 1.0, 1.3, 1.8])
 def test_the_time_of_a_batch_is_that_of_the_formula(fixed):
     """Without errors t is half of the target, or 2 F y / (F + y) where F is more than a third of it."""
     controller, y = deadline(), 2.0
@@ -196,9 +198,10 @@ def test_the_time_of_a_batch_is_that_of_the_formula(fixed):
         sample = batch(fixed=fixed, skip=0.0, busy=fixed + C * 10_000)
         decision = controller.step(sample)
     best = y / 2.0 if fixed <= y / 3.0 else 2.0 * fixed * y / (fixed + y)
-    assert decision.batch_s == pytest.approx(max(best, fixed + y / 6.0), abs=0.03)
-    assert decision.queue_limit_rows * C >= y / 6.0 * 0.999
-    assert decision.least_rows * C == pytest.approx(min(y / 6.0, decision.queue_limit_rows * C))
+    least = y / 6.0 if fixed <= y / 2.0 else best - fixed
+    assert decision.batch_s == pytest.approx(max(best, fixed + least), abs=0.03)
+    assert decision.queue_limit_rows * C >= least * 0.999
+    assert decision.least_rows * C == pytest.approx(min(least, decision.queue_limit_rows * C), rel=0.02)
 
 
 def best_time(y, fixed, errors):
@@ -276,17 +279,56 @@ def test_limits_are_varied_while_the_cost_is_unsure_and_no_longer():
 
 @pytest.mark.parametrize("trigger_s", [1.9, 2.0, 5.0, 10.0])
 @pytest.mark.parametrize("fixed", [0.05, F])
-def test_a_trigger_that_takes_the_target_means_that_everything_is_kept(trigger_s, fixed):
+def test_a_trigger_that_takes_the_target_means_that_everything_is_kept_that_fits(trigger_s, fixed):
+    """As many rows as take the time between two triggers, however small the target."""
     controller = deadline()
     waited = {"waited": trigger_s, "idle": trigger_s - 0.42, "worst": trigger_s + 0.42, "busy": 0.42}
     waited["fixed"] = fixed
     decisions = [controller.step(batch(**waited)) for _ in range(6)]
-    assert [decision.queue_limit_rows for decision in decisions[2:]] == [None] * 4
-    assert all(d.keep_ratio_for(1e9, waited_s=trigger_s, idle_s=trigger_s - 0.42) == 1.0 for d in decisions)
+    fits = (trigger_s - fixed) / C
+    for decision in decisions:
+        assert decision.keep_ratio_for(0.8 * fits, waited_s=trigger_s, idle_s=trigger_s - 0.42) == 1.0
+        kept = 1e9 * decision.keep_ratio_for(1e9, waited_s=trigger_s, idle_s=trigger_s - 0.42)
+        assert kept <= 2.5 * fits, "a burst is bounded all the same"
     assert "shedding cannot meet a target of 2 s" in decisions[-1].reason
-    assert decisions[-1].keep_ratio == 1.0
     after = [controller.step(batch(waited=0.42, worst=0.84, busy=0.42)) for _ in range(4)]
-    assert after[-1].queue_limit_rows is not None, "a query without the trigger is bounded again"
+    assert after[-1].queue_limit_rows <= 1.2 / C, "a query without the trigger has short batches again"
+    assert "shedding cannot" not in after[-1].reason
+
+
+@pytest.mark.parametrize("gap_s", [5.0, 20.0, 600.0])
+def test_one_long_gap_with_old_rows_is_no_trigger(gap_s):
+    """A producer that stood still, a laptop that slept, a clock that jumped: the batches after it are bounded."""
+    controller = deadline()
+    for _ in range(20):
+        usual = controller.step(
+            batch(arrived=60_000, kept=40_000, busy=0.8, waited=0.8, worst=1.6)
+        ).queue_limit_rows
+    decision = controller.step(
+        batch(arrived=60_000, kept=40_000, busy=0.8, waited=gap_s, idle=gap_s - 0.8, worst=gap_s + 0.8)
+    )
+    assert decision.trigger_s is None
+    assert decision.queue_limit_rows == pytest.approx(usual, rel=0.1)
+    assert decision.keep_ratio_for(1e6, waited_s=0.8) * 1e6 < 1.1 * usual
+
+
+def test_one_row_in_a_batch_that_comes_late_changes_nothing():
+    """It is a second older than the others, in each batch; shedding makes it no younger."""
+    usual, straggling = deadline(), deadline()
+    for _ in range(10):
+        same = {"arrived": 60_000, "kept": 40_000, "busy": 0.8, "waited": 0.8, "mean": 1.2}
+        expected = usual.step(batch(**same, worst=1.6))
+        decision = straggling.step(batch(**same, worst=2.6))
+    assert decision.queue_limit_rows == pytest.approx(expected.queue_limit_rows)
+
+
+def test_a_delay_of_all_rows_before_their_batch_is_taken_off_the_target():
+    controller = deadline()
+    for _ in range(10):
+        decision = controller.step(
+            batch(arrived=60_000, kept=40_000, busy=0.8, waited=0.8, mean=1.7, worst=2.1, fixed=0.1)
+        )
+    assert decision.batch_s <= 0.5 * (2.0 - 0.5) + 0.03
 
 
 @pytest.mark.parametrize("gap_s", [3.0, 30.0, 3_000.0])
@@ -449,11 +491,12 @@ def test_an_empty_batch_changes_nothing():
 def test_a_target_out_of_reach_is_said_and_survived(fixed):
     for number in range(1, 30):
         decision = deadline().step(batch(fixed=fixed))
-        assert decision.queue_limit_rows * C >= 0.99 * 2.0 / 6.0, number
+        least = fixed * (2.0 - fixed) / (fixed + 2.0) if fixed < 2.0 else 2.0 / 6.0
+        assert decision.queue_limit_rows * C >= 0.99 * least, number
     assert "not all rows can be in time" in decision.reason
     run = drive(deadline(), lambda _: 20_000.0, duration_s=120, cost_s=lambda _: C, fixed_s=fixed)
     assert min(run.kept[1:]) > 0
-    assert run.kept_per_s(after_s=30) >= 0.5 * min(20_000.0, (2.0 / 6.0) / C / (fixed + 2.0 / 6.0))
+    assert run.kept_per_s(after_s=30) >= 0.5 * min(20_000.0, least / C / (fixed + least))
 
 
 @given(samples=st.lists(draw.nonsense(), max_size=8))

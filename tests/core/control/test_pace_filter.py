@@ -96,7 +96,11 @@ def highest(value, mean, width):
 @pytest.mark.parametrize("rows", [1.0, 3_000.0, 40_000.0, 400_000.0])
 @pytest.mark.parametrize("before", [0, 3])
 def test_with_two_parts_it_finds_the_most_likely_point(factor, rows, before):
-    """Also where the nearest explanation is not the best one: 400,000 rows, and a batch that is short."""
+    """Also where the nearest explanation is not the best one: 400,000 rows, and a batch that is short.
+
+    A batch that is off by more than two standard deviations is another matter: there the more credible of two
+    explanations is taken, not the highest point.
+    """
     filter_ = PaceFilter(TWO)
     for number in range(before):
         filter_.update((1.0, 20_000.0 * (1 + number)), 0.3 + 0.3 * (1 + number))
@@ -104,7 +108,7 @@ def test_with_two_parts_it_finds_the_most_likely_point(factor, rows, before):
     value, mean, width = log_posterior(filter_, (1.0, rows), time_s)
     best, at = highest(value, mean, width)
     filter_.update((1.0, rows), time_s)
-    if filter_.state.unusual == 0.0:
+    if best > -2.0:
         assert value(np.array([filter_.state.means]))[0] >= best - 0.02, (filter_.state.means, at)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,15 +14,17 @@ from spillway.errors import SpillwayError
 
 # Half of the target for a batch, of which 0.2 s are fixed: 0.8 s for 800 rows, a millisecond each.
 ROWS = Decision(queue_limit_rows=800.0, batch_s=1.0, fixed_s=0.2, target_delay_s=2.0)
+PRICED = replace(ROWS, cost_s=0.001, skip_cost=0.1)
 
 
 @pytest.mark.parametrize(
     ("waited_s", "limit"),
     [
         (1.0, 800.0),  # as planned
-        (1.1, 700.0),  # 0.1 s too long: as much less for the rows
-        (1.25, 550.0),  # a quarter of a batch
-        (1.6, 550.0),  # no less than that
+        (1.1, 725.0),  # 0.1 s too long: three quarters of that less for the rows
+        (1.2, 650.0),
+        (1.4, 550.0),  # a quarter of a batch less at most
+        (1.6, 550.0),
         (1.99, 550.0),
         (2.0, 800.0),  # late whatever is done: the fresh rows behind them do not pay for it
         (60.0, 800.0),
@@ -54,45 +57,60 @@ def test_a_decision_that_does_not_go_by_the_time_of_a_batch_has_one_limit():
 
 
 @pytest.mark.parametrize(
-    ("trigger_s", "fixed_s", "waited_s", "idle_s", "sheds"),
+    ("trigger_s", "waited_s", "idle_s", "limit"),
     [
-        (None, 0.2, 5.0, 4.0, False),  # a trigger of 5 s shows at once, by the time that the query was idle
-        (None, 0.2, 5.0, 0.2, True),  # a batch of 4.8 s before this one: no trigger
-        (None, 0.2, 1.8, 0.5, False),  # 1.8 s and 0.2 s are 2 s
-        (None, 0.2, 1.5, 0.5, False),  # less than a sixth of the target is left for rows
-        (None, 0.2, 1.4, 0.5, True),
-        (5.0, 0.2, 0.5, 0.0, False),  # a trigger that is known holds for a batch of a new run as well
-        (1.8, 0.2, 1.8, 0.0, False),
-        (1.4, 0.2, 1.4, 1.0, True),
-        (0.0, 0.2, 9.0, 8.9, True),  # idle because no rows came: known to be no trigger
-        (0.01, 0.2, 9.0, 8.9, True),
+        (None, 5.0, 4.0, 4800.0),  # a trigger of 5 s shows at once, by the time that the query was idle
+        (None, 5.0, 0.2, 800.0),  # a batch of 4.8 s before this one: no trigger
+        (None, 1.8, 0.5, 1600.0),  # 1.8 s and 0.2 s are 2 s
+        (None, 1.5, 0.5, 1300.0),  # less than a sixth of the target is left for rows
+        (None, 1.4, 0.5, 800.0),
+        (5.0, 0.5, 0.0, 4800.0),  # a trigger that is known holds for a batch of a new run as well
+        (1.8, 1.8, 0.0, 1600.0),
+        (1.4, 1.4, 1.0, 800.0),
+        (0.0, 9.0, 8.9, 800.0),  # idle because no rows came: known to be no trigger
+        (0.01, 9.0, 8.9, 800.0),
     ],
 )
-def test_nothing_is_shed_where_the_trigger_alone_takes_the_target(
-    trigger_s, fixed_s, waited_s, idle_s, sheds
+def test_where_the_trigger_alone_takes_the_target_a_batch_may_take_as_long_as_the_trigger(
+    trigger_s, waited_s, idle_s, limit
 ):
-    decision = Decision(
-        queue_limit_rows=100.0, batch_s=1.0, fixed_s=fixed_s, trigger_s=trigger_s, target_delay_s=2.0
-    )
-    assert (decision.limit_for(waited_s, idle_s) is not None) == sheds
-    assert (decision.keep_ratio_for(1e9, waited_s=waited_s, idle_s=idle_s) < 1.0) == sheds
+    """0.2 s are fixed, a row takes a millisecond."""
+    decision = replace(PRICED, trigger_s=trigger_s)
+    assert decision.limit_for(waited_s, idle_s) == pytest.approx(limit)
+    unsure = replace(decision, cost_s=None)
+    assert unsure.limit_for(waited_s, idle_s) == pytest.approx(limit if limit == 800.0 else 2.0 * limit)
 
 
 def test_waiting_for_the_trigger_is_not_a_batch_that_was_too_long():
     decision = Decision(queue_limit_rows=100.0, batch_s=1.0, fixed_s=0.2, trigger_s=1.4, target_delay_s=2.0)
     assert decision.limit_for(1.4, 0.7) == pytest.approx(100.0)
-    assert decision.limit_for(1.5, 0.0) == pytest.approx(100.0 * 0.7 / 0.8)
+    assert decision.limit_for(1.5, 0.0) == pytest.approx(100.0 * 0.725 / 0.8)
 
 
-def test_a_long_batch_that_no_report_has_told_of_yet_tells_what_rows_cost_now():
-    """800 rows took 4 s instead of 1 s: a quarter of them."""
-    assert ROWS.limit_for(4.0, 0.0, 800.0) == pytest.approx(200.0)
-    assert ROWS.limit_for(4.0, 0.0, 100_000.0) == 800.0, "it says nothing against the limit"
-    assert ROWS.limit_for(4.0, 3.0, 800.0) is None, "the query was idle: a trigger, not a long batch"
-    assert ROWS.limit_for(1.1, 0.0, 800.0) == ROWS.limit_for(1.1), (
+def test_a_long_batch_that_no_report_has_told_of_yet_tells_how_slow_the_machine_is():
+    """800 rows should take 1 s and took 2 s: twice as long, so (1 - 0.4) s for rows of 2 ms."""
+    assert PRICED.limit_for(2.0, 0.0, (800.0, 800.0)) == pytest.approx(300.0)
+    assert PRICED.limit_for(4.0, 0.0, (800.0, 800.0)) == pytest.approx(2.0 / 6.0 / 0.004), "a sixth of 2 s"
+    assert PRICED.limit_for(4.0, 3.0, (800.0, 800.0)) == 3800.0, (
+        "the query was idle: a trigger, not a long batch"
+    )
+    assert PRICED.limit_for(1.1, 0.0, (800.0, 800.0)) == PRICED.limit_for(1.1), (
         "what is a little longer is left to the rest"
     )
-    assert ROWS.limit_for(1e6, 0.0, 1.0) > 0.0
+    assert PRICED.limit_for(1e6, 0.0, (1.0, 1.0)) > 0.0
+
+
+def test_a_batch_that_took_long_to_read_and_drop_its_rows_tells_nothing_of_the_machine():
+    """0.2 s, 100 rows of 1 ms and 37,000 of 0.1 ms take 4 s, as expected."""
+    assert PRICED.limit_for(4.0, 0.0, (37_100.0, 100.0)) == 800.0
+
+
+def test_where_the_cost_of_a_row_is_hardly_known_a_long_batch_tells_of_its_rows():
+    """800 rows took 3.8 s more than the batch itself, where 0.8 s should go to rows."""
+    assert ROWS.limit_for(4.0, 0.0, (800.0, 800.0)) == pytest.approx(800.0 * 0.8 / 3.8)
+    assert ROWS.limit_for(4.0, 0.0, (100_000.0, 100_000.0)) == 800.0, "it says nothing against the limit"
+    assert ROWS.limit_for(4.0, 0.0, (10.0, 10.0)) == 800.0, "ten rows say nothing of a row"
+    assert ROWS.limit_for(1.25, 0.0, (800.0, 800.0)) == ROWS.limit_for(1.25), "not much longer than it should"
 
 
 def test_dropped_rows_take_their_part_down_to_the_least():

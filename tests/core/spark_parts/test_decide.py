@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -43,12 +44,31 @@ TIMED = Decision(queue_limit_rows=800.0, batch_s=1.0, fixed_s=0.2, target_delay_
 
 
 @pytest.mark.parametrize(
-    ("waited_s", "limit"), [(1.0, 800.0), (1.1, 700.0), (1.75, 550.0), (60.0, 800.0), (0.9, 850.0)]
+    ("waited_s", "limit"), [(1.0, 800.0), (1.1, 725.0), (1.75, 550.0), (60.0, 800.0), (0.9, 850.0)]
 )
 def test_rows_that_waited_long_leave_less_time_for_their_batch(waited_s: float, limit: float) -> None:
     told = decide(Published(decision=TIMED), 1, BatchSize(2000.0, counts_rows=True, waited_s=waited_s))
     assert told.limit_rows == pytest.approx(limit)
     assert told.keep_ratio == pytest.approx(limit / 2000.0)
+
+
+@pytest.mark.parametrize(
+    ("after_batch", "began_s", "bridged"),
+    [
+        (2, 50.0, True),  # batch 3 has not been reported
+        (2, None, True),  # published before runs were told apart
+        (3, 50.0, False),  # it has: the decision knows how long it took
+        (2, 150.0, False),  # it was cut before a crash: nobody knows how long it took
+    ],
+)
+def test_a_long_batch_before_counts_if_it_is_of_this_run_and_not_reported(
+    after_batch: int, began_s: float | None, bridged: bool
+) -> None:
+    decision = replace(TIMED, cost_s=0.001)
+    published = Published(decision=decision, after_batch=after_batch, began_s=began_s)
+    before = decide(Published(decision=decision), 3, BatchSize(800.0, counts_rows=True, cut_s=100.0))
+    told = decide(published, 4, BatchSize(2000.0, counts_rows=True, cut_s=102.0, waited_s=2.0), before)
+    assert told.limit_rows == pytest.approx(300.0 if bridged else 800.0)
 
 
 @pytest.mark.parametrize(
@@ -64,11 +84,11 @@ def test_a_trigger_shows_by_the_time_that_the_query_was_idle(
     ended_s: float | None, after_batch: int, keeps_all: bool
 ) -> None:
     published = Published(decision=TIMED, cut_s=1000.0, ended_s=ended_s, after_batch=after_batch)
-    size = BatchSize(1e6, counts_rows=True, waited_s=5.0, cut_s=1005.0)
+    size = BatchSize(4_000, counts_rows=True, waited_s=5.0, cut_s=1005.0)
     told = decide(published, 7, size)
     assert (told.keep_ratio == 1.0) == keeps_all
-    assert (told.limit_rows is None) == keeps_all
-    seen = BatchSize(1e6, counts_rows=True, waited_s=5.0, seen_s=1005.0)
+    assert decide(published, 7, replace(size, units=1e6)).keep_ratio < 0.01, "a burst is bounded all the same"
+    seen = BatchSize(4_000, counts_rows=True, waited_s=5.0, seen_s=1005.0)
     assert (decide(published, 7, seen).keep_ratio == 1.0) == keeps_all, "without a log as well"
 
 

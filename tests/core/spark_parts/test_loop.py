@@ -108,7 +108,8 @@ def test_batches_that_follow_one_another_are_no_trigger_and_idle_ones_are(tmp_pa
     for batch in range(6):  # every 5 s a batch of half a second, whose rows have waited for it
         started_s = 1000.0 + 5.0 * batch
         idle.take(report(batch, 10_000, started_s=started_s, first_arrival_s=started_s - 5.0))
-    assert idle.published.decision.queue_limit_rows is None
+    assert idle.published.decision.trigger_s == pytest.approx(5.0, abs=0.1)
+    assert idle.published.decision.batch_s == pytest.approx(5.0, abs=0.1)
     assert "shedding cannot meet" in idle.published.decision.reason
     sparse = loop(tmp_path / "sparse")
     for batch in range(6):  # no trigger: rows come every 5 s, and their batch at once

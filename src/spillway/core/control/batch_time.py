@@ -20,9 +20,10 @@ has one of a few percent, a noisy one more, and a model that is wrong on the who
     t = y_d / 2               if F <= y_d / 3: all rows are in time
     t = 2 F y_d / (F + y_d)   above: not all rows can be in time
 
-and in the second case t - F is y_d / 6 or a little more, up to 0.172 y_d. Therefore rows get at least **a sixth of
-the target** in every batch (``LEAST_ROOM``), however much time the batch itself and the rows that it drops take: to
-shed more would lose rows and hardly shorten anything.
+and in the second case t - F is F (y_d - F) / (y_d + F): y_d / 6 or a little more where F is a third to a half of the
+target, and less above. Therefore rows get at least **a sixth of the target** in every batch, or that much where F is
+more than half of it (:func:`~spillway.core.control.values.least_room_s`), however much time the batch itself and the
+rows that it drops take: to shed more would lose rows and hardly shorten anything.
 
 **With a trigger** rows wait for the next one whatever is done: max(t e₁, trigger) stands for t e₁.
 

@@ -153,7 +153,7 @@ class CostModel:
         overhead_s: float = 0.0,
     ) -> Costs | None:
         """Take in a finished batch and return the estimates after it."""
-        if not _plausible(arrived_rows, kept_rows, busy_s):
+        if not _plausible(arrived_rows, kept_rows, busy_s) or not math.isfinite(overhead_s):
             return self.costs
         k = float(round(kept_rows))
         d = float(max(round(arrived_rows) - k, 0.0))

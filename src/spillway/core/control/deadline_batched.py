@@ -15,10 +15,12 @@ first batch of a burst is cut already. F, s, c, how sure c is and the pace of th
 ==================  =========================================================================================
 what rows wait for  what is done about it
 ==================  =========================================================================================
-a trigger interval  it is what rows are seen to wait for while the query is idle. Where it and F leave rows less
-                    than the least room, no shedding meets the target: everything is kept, and the reason says so
-other delays        what the oldest row takes more than its wait and its batch, such as a clock that is off, is
-                    measured and taken off the target, unless that leaves a batch next to nothing
+a trigger interval  it is what rows are seen to wait for while the query is idle, in the median of five batches. Where
+                    it and F leave rows less than the least room, no shedding meets the target: everything is kept
+                    that fits between two triggers, and the reason says so
+other delays        what rows take more than their wait and their batch, such as a clock that is off: the oldest row
+                    and the mean one both show it, so that a straggler does not count. It is taken off the target,
+                    unless that leaves a batch next to nothing
 F alone             where the shortest of the last batches takes longer than the target, batches may take four
                     times F: nothing is lost below three quarters of the capacity, and a burst is still bounded
 ==================  =========================================================================================
@@ -64,7 +66,7 @@ from typing import TYPE_CHECKING
 from spillway.core.control.base import BaseController, TargetState
 from spillway.core.control.batch_time import best_batch_s
 from spillway.core.control.model import LEAST_COST_S, MOST_COST_S, MOST_ROWS
-from spillway.core.control.values import IDLE_SHARE, LEAST_ROOM, Decision, Sample
+from spillway.core.control.values import IDLE_SHARE, Decision, Sample, least_room_s
 from spillway.core.control.wording import duration
 
 if TYPE_CHECKING:
@@ -77,6 +79,7 @@ _LARGEST_ERROR = math.log(16.0)
 _DEARER = 1.64  # standard deviations: in one case of twenty a row is dearer than that
 _ROWS_BESIDE_WORK = 0.5  # of the room
 _EXTRAS = 5  # batches whose median is the delay that batches have no part in
+_TRIGGERS, _LEAST_TRIGGERS = 5, 3  # waits while idle, whose median is the trigger, and how many it takes
 _LEAST_EXTRAS = 3  # of them, before it counts
 _LEAST_EXTRA = 0.03  # of the target
 _RECENT = 30  # batches whose times and rows are remembered
@@ -84,6 +87,7 @@ _OVERRUN = 1.5  # times t: how long a batch may take if its rows are as dear as 
 _COLD_ERROR = 100.0  # times the cold cost: how dear a row may well be that has hardly been seen
 _LEAST_SEEN = 2  # batches with rows, before more than the cold start is made of them
 _COLD_DOUBT = 0.1  # spread of a cost that is more than a guess from one or two batches
+_HARDLY_KNOWN = 0.7  # spread of a cost that may be off by a factor of two
 _COLD_SHARE = 0.45  # of the target, for the rows of a batch of which nothing is known
 _LEAST_BATCHES = 10  # of them, before anything is made of it
 _LONG_BATCH = 4.0  # times F, where F alone misses the target: three quarters of the time are for rows
@@ -116,6 +120,7 @@ class BatchedState(TargetState):
     expectations: list[list[float]] = field(default_factory=list)
     errors: list[float] = field(default_factory=_cold_errors)
     extras_s: list[float] = field(default_factory=list)
+    triggers_s: list[float] = field(default_factory=list)
     trigger_s: float | None = None
     hopeless_periods: float = 0.0
     batches: list[list[float]] = field(default_factory=list)
@@ -137,29 +142,35 @@ class BatchedDeadline(BaseController):
         self._watch_waits(sample)
         self._learn(sample)
         state, y = self.state, self._target_left_s()
-        trigger_s = self._trigger_of(sample)
-        if self._out_of_reach(y):
-            return self._keep_all(sample)
+        trigger_s = state.trigger_s or 0.0
+        out_of_reach = self._out_of_reach(y)
         cold = self.config.cold_cost_s or 10e-6
         c = cold if state.cost_s is None else state.cost_s
         F, s, u = state.fixed_s, state.skip_s, sample.unit_s
         t = self._batch_s(sample, y, trigger_s)
+        if out_of_reach:
+            t = max(t, trigger_s)
         room = t - F
         by_model = room / c * (1.0 if u is None else _ROWS_BESIDE_WORK)
         sure = self._sure_rows(t, F, c, cold)
         if self._is_cold():
             by_model = sure = _COLD_SHARE * y / cold
         limit = min(max(min(by_model, sure) * self._varied(c * by_model / t), 1.0), MOST_ROWS)
-        reason = self._reason(sample, t, limit, held=sure < by_model)
+        reason = (
+            self._reason_out_of_reach(sample, limit)
+            if out_of_reach
+            else self._reason(sample, t, limit, held=sure < by_model)
+        )
         budget = min(room / u, MOST_ROWS) if u else None
         if u:
             reason = f"{reason}; a unit of work costs {duration(u)}: {budget:,.0f} a batch, less what its rows cost"
         return Decision(
             queue_limit_rows=limit,
             skip_cost=min(s / c, 1.0),
-            least_rows=min(limit, max(LEAST_ROOM * y / c, 1.0)),
+            least_rows=min(limit, max(self._least_room_s(y) / c, 1.0)),
             batch_s=t,
             fixed_s=F,
+            cost_s=c if self._is_known() else None,
             trigger_s=state.trigger_s,
             target_delay_s=state.target_delay_s,
             work_budget=budget,
@@ -204,12 +215,20 @@ class BatchedDeadline(BaseController):
         if waited_s is None or sample.worst_delay_s is None or sample.busy_s is None or not sample.kept_rows:
             return
         before_s = min(max(sample.worst_delay_s - sample.busy_s, -MOST_COST_S), MOST_COST_S)
-        state.extras_s = [*state.extras_s[1 - _EXTRAS :], before_s - waited_s]
+        extra_s = before_s - waited_s
+        if (
+            sample.delay_s is not None
+        ):  # rows that come evenly wait half of the time; one that came late is no delay
+            mean_s = min(max(sample.delay_s - sample.busy_s, -MOST_COST_S), MOST_COST_S)
+            extra_s = min(extra_s, mean_s - 0.5 * waited_s)
+        state.extras_s = [*state.extras_s[1 - _EXTRAS :], extra_s]
         if sample.idle_s > IDLE_SHARE * waited_s:
             seen_s = max(min(before_s - self._extra_s(), waited_s), 0.0)
-            state.trigger_s = seen_s if state.trigger_s is None else 0.5 * (state.trigger_s + seen_s)
-        elif state.trigger_s is not None:
-            state.trigger_s = min(state.trigger_s, waited_s)
+            state.triggers_s = [*state.triggers_s[1 - _TRIGGERS :], seen_s]
+        else:  # batches that follow one another sooner do not wait for a trigger
+            state.triggers_s = [min(seen_s, waited_s) for seen_s in state.triggers_s]
+        if len(state.triggers_s) >= _LEAST_TRIGGERS:
+            state.trigger_s = median(state.triggers_s)
 
     def _extra_s(self) -> float:
         """Return the delay that batches have no part in; less than a little is nothing."""
@@ -223,23 +242,20 @@ class BatchedDeadline(BaseController):
         """
         y_d = self.state.target_delay_s * (1.0 - (self.config.margin or 0.0))
         left_s = y_d - self._extra_s()
-        return left_s if left_s > 2.0 * (self.state.fixed_s + LEAST_ROOM * y_d) else y_d
-
-    def _trigger_of(self, sample: Sample) -> float:
-        """Return the time between cuts that rows wait for in any case, 0 where batches follow one another."""
-        if self.state.trigger_s is not None:
-            return self.state.trigger_s
-        waited_s = _bounded(sample.waited_s) or 0.0
-        return waited_s if sample.idle_s > IDLE_SHARE * waited_s else 0.0
+        return left_s if left_s > 2.0 * (self.state.fixed_s + self._least_room_s(y_d)) else y_d
 
     def _least_batch_s(self) -> float:
         """Return the least that a batch takes: F as it is believed, at most the shortest of the last batches."""
         return min([self.state.fixed_s, *(busy_s for busy_s, _ in self.state.batches)])
 
+    def _least_room_s(self, y: float) -> float:
+        """Return the time that rows get in any case; a batch that is slow now does not make it less."""
+        return least_room_s(self._least_batch_s(), y)
+
     def _out_of_reach(self, y: float) -> bool:
         """Say whether rows are seen to wait for a trigger so long that no shedding meets the target."""
         state, least_s = self.state, self._least_batch_s()
-        beyond = bool(state.trigger_s) and (state.trigger_s or 0.0) + least_s >= (1.0 - LEAST_ROOM) * y
+        beyond = bool(state.trigger_s) and (state.trigger_s or 0.0) + least_s >= y - self._least_room_s(y)
         state.hopeless_periods = min(state.hopeless_periods + 1.0, _SURE) if beyond else 0.0
         return state.hopeless_periods >= _SURE
 
@@ -254,6 +270,10 @@ class BatchedDeadline(BaseController):
             c * math.exp(_DEARER * self.state.spread), *dearest_s, MOST_COST_S
         )
         return max(by_dearest, t / (cold * _COLD_ERROR))
+
+    def _is_known(self) -> bool:
+        """Say whether the cost of a row is known well enough to tell a slow machine from dear rows."""
+        return self.state.cost_s is not None and self.state.spread < _HARDLY_KNOWN
 
     def _is_cold(self) -> bool:
         """Say whether next to nothing is known of a row: too few batches, and a cost that may be anything."""
@@ -270,7 +290,7 @@ class BatchedDeadline(BaseController):
         best_s = best_batch_s(
             y, F, state.errors, spread=state.spread, dropping=min(dropping, 1.0), trigger_s=trigger_s
         )
-        t = max(best_s, F + LEAST_ROOM * y)
+        t = max(best_s, F + self._least_room_s(y))
         if len(state.batches) >= _LEAST_BATCHES and self._least_batch_s() >= y:
             return max(t, _LONG_BATCH * F)
         return t
@@ -283,16 +303,13 @@ class BatchedDeadline(BaseController):
         width = min(_VARIED * unsure / max(share, 0.01), _MOST_VARIED)
         return math.exp(_TURNS[int(state.turn)] * width)
 
-    def _keep_all(self, sample: Sample) -> Decision:
-        """Return a decision to shed nothing, because that would not help."""
+    def _reason_out_of_reach(self, sample: Sample, limit: float) -> str:
         state = self.state
-        trigger, y_d = duration(state.trigger_s or 0.0), duration(state.target_delay_s)
-        return Decision(
-            target_delay_s=state.target_delay_s,
-            trigger_s=state.trigger_s,
-            fixed_s=state.fixed_s,
-            reason=f"batches begin {trigger} apart and take {duration(state.fixed_s)} even without rows, so shedding "
-            f"cannot meet a target of {y_d}: everything is kept; {sample.arrived_rows:,.0f} arrived",
+        trigger, F, y_d = map(duration, (state.trigger_s or 0.0, state.fixed_s, state.target_delay_s))
+        return (
+            f"batches begin {trigger} apart and take {F} even without rows, so shedding cannot meet a target of "
+            f"{y_d}: everything is kept that fits between two triggers, {limit:,.0f} rows; "
+            f"{sample.arrived_rows:,.0f} arrived"
         )
 
     def _reason(self, sample: Sample, t: float, limit: float, *, held: bool) -> str:

@@ -18,12 +18,15 @@ kept, a slow batch is the pace's doing or the fixed part's, never the rows'; and
 whatever was shed in it, so a machine that is fast again is noticed at once. What a query has learned in hours
 outlives a night of tiny batches, since those say nothing of a row.
 
-**A machine that changes.** A batch that is off by more than two standard deviations is taken for the machine's doing:
-the pace becomes uncertain by as much as the batch is off, so it follows at once, up and down. Where the next one is
-off to the same side again, the part with the largest share becomes uncertain too, since the query may have changed.
+**A machine that changes.** A batch that is off by more than two standard deviations may be the machine's doing: with
+the pace as uncertain as the batch is off, it follows at once, up and down. Where the next one is off to the same side
+again, the part with the largest share becomes more uncertain too, since the query may have changed. That is believed
+only if it explains the batch better than a price that is hardly known anyway, by as much as such changes are rare:
+otherwise the pace would take the blame for each batch of another size, and the price would never be learned.
 
 **What noise hides.** A batch that says that a part takes next to nothing says only that its share is below the noise:
-a price that falls so far is as uncertain as that.
+a price that falls so far is as uncertain as that, but no more than it was at first. A part that follows another is
+never dearer than that one.
 
 **A new run** begins with a pace that nobody knows (a cold JVM takes several times as long), so what its first batches
 take too long is booked on the pace.
@@ -52,7 +55,8 @@ Array = NDArray[np.float64]
 _STEPS = 6  # of Gauss and Newton; more change nothing in the third digit
 _LONGEST_STEP = 1.5  # of one of them, in logarithms
 _UNUSUAL = 2.0  # standard deviations
-_ONCE, _AGAIN = 0.25, 1.0  # of what a batch is off, squared: how uncertain the largest part becomes
+_ONCE, _AGAIN = 0.1, 0.5  # of what a batch is off, squared: how uncertain the largest part becomes
+_RARE = 5.0  # evidence against a change that nothing has announced: there is one in a dozen batches, 2 ln 12
 _FALL = 0.1  # of the logarithm of a price in one batch
 _HARDLY_KNOWN = 0.5  # doubt from which on a price may explain more than the filter sees from where it is
 _MOST_LOG = 40.0
@@ -67,8 +71,8 @@ class PaceFilterConfig:
     ================ =====================================================================================
     prices_s         what is believed before anything was measured
     doubts           standard deviations of their logarithms
-    follows          for each part another that its price is believed to be a multiple of, or itself: what is
-                     learned of that one moves it along, and the doubt is that of the multiple
+    follows          for each part another that its price is believed to be a share of, or itself: what is
+                     learned of that one moves it along, and the doubt is that of the share
     noise            relative standard deviation of a batch's time around the model
     wander           what a price changes by in a batch, relative
     pace_wander      the same of the pace
@@ -152,17 +156,20 @@ class PaceFilter:
             h, H = _expected(a, m)
             r = y - h
             largest = int(np.argmax(H[:-1]))
-            P[-1, -1] += r * r
-            P[largest, largest] += (_AGAIN if r * before > 0.0 else _ONCE) * r * r
-            state.unusual = r
-            found = _most_likely(a, m, P, y, R)
+            Q = P.copy()
+            Q[-1, -1] += r * r
+            Q[largest, largest] += (_AGAIN if r * before > 0.0 else _ONCE) * r * r
+            jumped = _most_likely(a, m, Q, y, R)
+            if jumped.evidence + _RARE < found.evidence:
+                found, P, state.unusual = jumped, Q, r
         z = found.logs
         _, H = _expected(a, z)
         PH = P @ H
         P = P - np.outer(PH, PH) / (float(H @ PH) + R)
-        for j in range(self.parts):
+        for j, (other, doubt) in enumerate(zip(config.follows, config.doubts, strict=True)):
+            z[j] = min(z[j], z[other])
             if m[j] - z[j] > _FALL and 0.0 < H[j] < config.noise:
-                P[j, j] = max(P[j, j], math.log(config.noise / float(H[j])) ** 2)
+                P[j, j] = max(P[j, j], min(math.log(config.noise / float(H[j])), doubt) ** 2)
         state.means = np.clip(z, -_MOST_LOG, _MOST_LOG).tolist()
         state.covariance = (0.5 * (P + P.T)).ravel().tolist()
 

@@ -19,8 +19,27 @@ IDLE_SHARE = 0.05
 LEAST_ROOM = 1.0 / 6.0
 """Of the target: rows get this much time in every batch, since less would hardly shorten it (see DEADLINE)."""
 
-_MUCH_LONGER = 0.3  # of the time that a batch should take
-_LEAST_LEFT = 0.05  # of the limit, however long the batch before took
+_LEAST_NEAR_TARGET = 0.02  # of the target, where the fixed time nearly takes all of it
+
+_SHORTENED, _LENGTHENED = 0.75, 0.5  # of what the batch before was too long or too short
+_MUCH_LONGER = 1.3  # times as long as a batch was expected to take
+_TWICE = 2.0
+_TELLING_ROWS = 100.0  # of a batch, from which its time says something of a row
+
+
+def least_room_s(fixed_s: float, target_s: float) -> float:
+    """Return the time that rows get in every batch, however much the batch itself and dropped rows take.
+
+    A sixth of the target, and less where F takes more than half of it: there the best batch time 2 F y / (F + y)
+    leaves F (y - F) / (F + y). Beyond the target nothing is in time and a sixth it is again.
+
+    >>> [round(least_room_s(fixed_s, 3.0), 2) for fixed_s in (0.3, 1.5, 2.4, 2.99, 4.0)]
+    [0.5, 0.5, 0.27, 0.06, 0.5]
+    """
+    F, y = fixed_s, target_s
+    if not 0.5 * y < F < y:
+        return LEAST_ROOM * y
+    return max(F * (y - F) / (F + y), _LEAST_NEAR_TARGET * y)
 
 
 class _Json:
@@ -135,6 +154,7 @@ class Decision(_Json):
     least_rows        rows to keep however much the dropped ones cost; None: a tenth of the limit
     batch_s           how long a batch should take; None where the controller does not go by that
     fixed_s           of that, what a batch takes whatever its size
+    cost_s            what a kept row takes; None while that is hardly known
     trigger_s         time between the cuts of batches that rows wait for in any case; None: not known
     admit_rows        rows wanted in the next period (v · T); below 0: that many should leave the queue
     work_budget       work units (comparisons, probes) stateful operators may spend in a batch; None: no bound
@@ -151,6 +171,7 @@ class Decision(_Json):
     least_rows: float | None = None
     batch_s: float | None = None
     fixed_s: float = 0.0
+    cost_s: float | None = None
     trigger_s: float | None = None
     admit_rows: float | None = None
     work_budget: float | None = None
@@ -163,7 +184,7 @@ class Decision(_Json):
         _check(self, "keep_ratio", 0.0, 1.0)
         _check(self, "queue_limit_rows", 0.0, math.inf, optional=True)
         _check(self, "skip_cost", 0.0, 1.0)
-        for name in ("least_rows", "batch_s", "trigger_s"):
+        for name in ("least_rows", "batch_s", "cost_s", "trigger_s"):
             _check(self, name, 0.0, math.inf, optional=True)
         _check(self, "fixed_s", 0.0, math.inf)
         _check(self, "admit_rows", -math.inf, math.inf, optional=True)
@@ -176,7 +197,7 @@ class Decision(_Json):
         *,
         waited_s: float | None = None,
         idle_s: float = 0.0,
-        unreported_rows: float | None = None,
+        unreported: tuple[float, float] | None = None,
     ) -> float:
         """Return the share to keep of a batch whose size is known: the rate and the limit together.
 
@@ -190,7 +211,7 @@ class Decision(_Json):
         >>> Decision(keep_ratio=0.2, queue_limit_rows=500).keep_ratio_for(100)
         0.2
         """
-        limit = self.limit_for(waited_s, idle_s, unreported_rows)
+        limit = self.limit_for(waited_s, idle_s, unreported)
         if limit is None or rows <= limit:
             return self.keep_ratio
         share = limit / rows
@@ -199,27 +220,34 @@ class Decision(_Json):
         return min(self.keep_ratio, max(left, least / rows))
 
     def limit_for(
-        self, waited_s: float | None, idle_s: float = 0.0, unreported_rows: float | None = None
+        self,
+        waited_s: float | None,
+        idle_s: float = 0.0,
+        unreported: tuple[float, float] | None = None,
     ) -> float | None:
         """Return the limit of a batch, given what is known of the time before it without any report.
 
-        ``waited_s`` is the time since the cut before, ``idle_s`` how much of it the query was idle, and
-        ``unreported_rows`` what the batch before kept if this decision does not know yet how long that took.
+        ``waited_s`` is the time since the cut before and ``idle_s`` how much of it the query was idle. ``unreported``
+        are the rows that arrived for the batch before and those that it kept, if this decision does not know yet how
+        long that took.
 
         * Rows that wait for the next trigger so long that the target leaves their batch next to nothing are late
-          whatever is shed: no limit.
-        * A batch before that took much longer than it should and is not in the decision yet tells what rows cost now:
-          the limit is what it kept, less by as much as it was too long. This bridges the dead time of the feedback.
-        * A batch after a long one is shortened by what that was too long, by a quarter at most, so that its oldest
-          rows are still in time; after a short one it may take half of what was left over, up to 15 % more.
+          whatever is shed: the batch may take as long as they wait, so that it is done before the next trigger, and
+          twice as long while the cost of a row is hardly known, since an idle query is probably not overloaded.
+        * A batch before that took much longer than expected and is not in the decision yet tells how slow the machine
+          is now: the limit is what fits if everything takes as many times as long. While the cost of a row is hardly
+          known, its rows are taken to be dear instead. This bridges the dead time of the feedback.
+        * A batch after a long one is shortened by three quarters of what that was too long, by a quarter at most, so
+          that more of its oldest rows are in time; after a short one it may take half of what was left over, up to
+          15 % more. To make up for all of it would make long and short batches take turns.
 
-        >>> decision = Decision(queue_limit_rows=100, batch_s=1.0, target_delay_s=2.0)
+        >>> decision = Decision(queue_limit_rows=100, batch_s=1.0, cost_s=0.01, target_delay_s=2.0)
         >>> [round(decision.limit_for(waited_s)) for waited_s in (1.2, 0.6, 9.0)]
-        [80, 115, 100]
-        >>> decision.limit_for(9.0, idle_s=8.0) is None
-        True
-        >>> round(decision.limit_for(4.0, unreported_rows=100))
-        25
+        [85, 115, 100]
+        >>> decision.limit_for(9.0, idle_s=8.0)
+        900.0
+        >>> [round(decision.limit_for(2.0, unreported=rows)) for rows in ((100, 100), (300, 200))]
+        [50, 100]
         """
         limit, t, y = self.queue_limit_rows, self.batch_s, self.target_delay_s
         if limit is None or t is None or y is None or waited_s is None:
@@ -228,16 +256,43 @@ class Decision(_Json):
         trigger_s = self.trigger_s
         if trigger_s is None:
             trigger_s = waited_s if idle else 0.0
-        if trigger_s > 0.0 and trigger_s + self.fixed_s >= (1.0 - LEAST_ROOM) * y:
-            return None
-        over_s = waited_s - max(t, trigger_s)
-        if unreported_rows and not idle and over_s > _MUCH_LONGER * t:
-            limit = min(limit, max(unreported_rows * t / waited_s, _LEAST_LEFT * limit))
-        room = t - self.fixed_s
+        room, least_s = t - self.fixed_s, self._least_s(y)
+        if trigger_s > 0.0 and trigger_s + self.fixed_s >= y - least_s:
+            unknown = _TWICE if self.cost_s is None else 1.0
+            return limit * unknown * max(trigger_s - self.fixed_s, room) / room if room > 0.0 else limit
+        if unreported is not None and not idle:
+            limit = min(limit, self._limit_after(waited_s, *unreported))
         if waited_s >= y or room <= 0.0:  # late whatever is done: no reason to drop the fresh rows behind
             return limit
-        change_s = max(-over_s, -0.25 * t) if over_s > 0.0 else min(-0.5 * over_s, 0.15 * t)
-        return limit * max(room + change_s, LEAST_ROOM * y) / max(room, LEAST_ROOM * y)
+        over_s = waited_s - max(t, trigger_s)
+        change_s = (
+            max(-_SHORTENED * over_s, -0.25 * t) if over_s > 0.0 else min(-_LENGTHENED * over_s, 0.15 * t)
+        )
+        return limit * max(room + change_s, least_s) / max(room, least_s)
+
+    def _least_s(self, target_s: float) -> float:
+        """Return the time that rows get in any case."""
+        if self.least_rows is not None and self.cost_s is not None:
+            return self.least_rows * self.cost_s
+        return least_room_s(self.fixed_s, target_s)
+
+    def _limit_after(self, took_s: float, arrived_rows: float, kept_rows: float) -> float:
+        """Return how many rows fit after a batch that took so long, infinite where it took as long as expected.
+
+        Where the cost of a row is known, all is taken to cost as many times as much. Where it is not, what the batch
+        took more than its fixed time is taken for its rows.
+        """
+        t, F, c = self.batch_s or 0.0, self.fixed_s, self.cost_s
+        least_s = self._least_s(self.target_delay_s or 0.0)
+        if c is None:
+            if kept_rows < _TELLING_ROWS or took_s <= _MUCH_LONGER * max(t, F):
+                return math.inf
+            return kept_rows * max(t - F, least_s) / (took_s - F)
+        dropped = max(arrived_rows - kept_rows, 0.0)
+        pace = took_s / max(F + c * (kept_rows + self.skip_cost * dropped), 1e-9)
+        if pace <= _MUCH_LONGER or c == 0.0:
+            return math.inf
+        return max(t - pace * F, least_s) / (pace * c)
 
     def work_budget_for(self, rows: float) -> float | None:
         """Return the units that are left for work beside the rows of a batch, None for no bound.
