@@ -1,21 +1,21 @@
 """How long a micro-batch should take, so that as many rows as possible are delivered within the target.
 
 **The objective.** A row counts if its result is there within the target y_d. A row that was shed counts for nothing,
-and a late one takes off a quarter of a row, since a late result may do harm where a missing one does none.
+and a late one takes off half a row, since a late result may do harm where a missing one does none.
 
 **The trade.** Batches run one after the other. A row that arrives just after a batch was cut waits for that batch to
 end and then for its own: with batch times t₁, t₂ the slowest row takes t₁ + t₂, and of the rows that came while the
 first one ran the share q = min(1, (y_d - t₂) / t₁) is in time. A batch of time t leaves t - F of it for rows. So, but
 for a factor, each second
 
-    G(t) = (t - F) / t · E [q - (1 - q) / 4]               q = min(1, (y_d - t e₂) / (t e₁))
+    G(t) = (t - F) / t · E [q - (1 - q) / 2]               q = min(1, (y_d - t e₂) / (t e₁))
 
 rows are delivered. Long batches waste less on F, short ones are in time. e₁ and e₂ are the factors by which two
 batches in a row miss what was expected of them. The mean is taken over those of the last batches, and over what is
 not known of the cost of a row; the best t is looked up on a grid. So there is no margin to choose: a quiet machine
 has one of a few percent, a noisy one more, and a model that is wrong on the whole is made up for.
 
-**Without errors**, and without the quarter,
+**Without errors**, and if late rows only did not count,
 
     t = y_d / 2               if F <= y_d / 3: all rows are in time
     t = 2 F y_d / (F + y_d)   above: not all rows can be in time
@@ -38,7 +38,7 @@ from collections.abc import Sequence
 import numpy as np
 
 _GRID = np.linspace(0.15, 1.0, 86)  # of the target, in steps of a percent
-_LATE = 0.25  # of a row in time that a late one takes off
+_LATE = 0.5  # of a row in time that a late one takes off
 _AS_GOOD = 0.998  # of the best: the longest of those is taken, which loses least
 _LEAST_LEFT = 0.2  # of each second that dropped rows leave, however many there are
 _MOST_UNSURE = 0.5  # of the spread of a cost: what is less known than that is bounded in another way
