@@ -1,8 +1,8 @@
 """Made-up batch engines on machines with neighbours: the plants on which identification has to prove itself.
 
 A plant is drawn by its seed: what a batch and a row cost, how noisy its times are, the target, and the height of a
-burst. It runs beside each of several kinds of disturbance (:mod:`~spillway.sim.machine`), in virtual time. None of
-the parameters of the estimator or the controller was chosen on these seeds.
+burst. It runs beside each of several kinds of disturbance (:mod:`~spillway.sim.machine`), in virtual time. The
+parameters of the estimator and the controller were chosen on other seeds, from 5000 to 8200.
 """
 
 from __future__ import annotations

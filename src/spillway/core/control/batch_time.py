@@ -63,9 +63,9 @@ def best_batch_s(
 
     >>> quiet, noisy = [0.0] * 10, [0.2, -0.2, 0.1, -0.3, 0.3, -0.1] * 3
     >>> [round(best_batch_s(3.0, fixed_s, quiet), 2) for fixed_s in (0.3, 1.5)]
-    [1.5, 1.89]
+    [1.5, 1.8]
     >>> round(best_batch_s(3.0, 0.3, noisy), 2)
-    1.38
+    1.35
     """
     t = (_GRID * target_s)[:, None, None]
     rows = np.maximum(t * max(1.0 - dropping, _LEAST_LEFT) - fixed_s, 0.0)

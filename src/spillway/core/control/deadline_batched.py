@@ -216,9 +216,8 @@ class BatchedDeadline(BaseController):
             return
         before_s = min(max(sample.worst_delay_s - sample.busy_s, -MOST_COST_S), MOST_COST_S)
         extra_s = before_s - waited_s
-        if (
-            sample.delay_s is not None
-        ):  # rows that come evenly wait half of the time; one that came late is no delay
+        if sample.delay_s is not None:
+            # Rows that come evenly wait half of the time on the whole; a single late one hardly changes that.
             mean_s = min(max(sample.delay_s - sample.busy_s, -MOST_COST_S), MOST_COST_S)
             extra_s = min(extra_s, mean_s - 0.5 * waited_s)
         state.extras_s = [*state.extras_s[1 - _EXTRAS :], extra_s]

@@ -156,12 +156,12 @@ class PaceFilter:
             h, H = _expected(a, m)
             r = y - h
             largest = int(np.argmax(H[:-1]))
-            Q = P.copy()
-            Q[-1, -1] += r * r
-            Q[largest, largest] += (_AGAIN if r * before > 0.0 else _ONCE) * r * r
-            jumped = _most_likely(a, m, Q, y, R)
-            if jumped.evidence + _RARE < found.evidence:
-                found, P, state.unusual = jumped, Q, r
+            wider = P.copy()
+            wider[-1, -1] += r * r
+            wider[largest, largest] += (_AGAIN if r * before > 0.0 else _ONCE) * r * r
+            changed = _most_likely(a, m, wider, y, R)
+            if changed.evidence + _RARE < found.evidence:
+                found, P, state.unusual = changed, wider, r
         z = found.logs
         _, H = _expected(a, z)
         PH = P @ H
