@@ -121,10 +121,14 @@ class BatchedState(TargetState):
     errors: list[float] = field(default_factory=_cold_errors)
     extras_s: list[float] = field(default_factory=list)
     triggers_s: list[float] = field(default_factory=list)
-    trigger_s: float | None = None
     hopeless_periods: float = 0.0
     batches: list[list[float]] = field(default_factory=list)
     turn: float = 0.0
+
+    @property
+    def trigger_s(self) -> float | None:
+        """The time between cuts that rows wait for in any case, None before enough idle waits were seen."""
+        return median(self.triggers_s) if len(self.triggers_s) >= _LEAST_TRIGGERS else None
 
 
 class BatchedDeadline(BaseController):
@@ -226,8 +230,6 @@ class BatchedDeadline(BaseController):
             state.triggers_s = [*state.triggers_s[1 - _TRIGGERS :], seen_s]
         else:  # batches that follow one another sooner do not wait for a trigger
             state.triggers_s = [min(seen_s, waited_s) for seen_s in state.triggers_s]
-        if len(state.triggers_s) >= _LEAST_TRIGGERS:
-            state.trigger_s = median(state.triggers_s)
 
     def _extra_s(self) -> float:
         """Return the delay that batches have no part in; less than a little is nothing."""

@@ -23,7 +23,7 @@ _LEAST_NEAR_TARGET = 0.02  # of the target, where the fixed time nearly takes al
 
 _SHORTENED, _LENGTHENED = 0.75, 0.5  # of what the batch before was too long or too short
 _MUCH_LONGER = 1.3  # times as long as a batch was expected to take
-_TWICE = 2.0
+_WHILE_UNKNOWN = 2.0  # times the trigger, for a batch of an idle query whose rows may cost anything
 _TELLING_ROWS = 100.0  # of a batch, from which its time says something of a row
 
 
@@ -258,8 +258,8 @@ class Decision(_Json):
             trigger_s = waited_s if idle else 0.0
         room, least_s = t - self.fixed_s, self._least_s(y)
         if trigger_s > 0.0 and trigger_s + self.fixed_s >= y - least_s:
-            unknown = _TWICE if self.cost_s is None else 1.0
-            return limit * unknown * max(trigger_s - self.fixed_s, room) / room if room > 0.0 else limit
+            factor = _WHILE_UNKNOWN if self.cost_s is None else 1.0
+            return limit * factor * max(trigger_s - self.fixed_s, room) / room if room > 0.0 else limit
         if unreported is not None and not idle:
             limit = min(limit, self._limit_after(waited_s, *unreported))
         if waited_s >= y or room <= 0.0:  # late whatever is done: no reason to drop the fresh rows behind
