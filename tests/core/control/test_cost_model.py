@@ -102,7 +102,7 @@ def test_a_jump_of_the_cost_is_in_the_next_prediction_and_the_rest_is_told_apart
     model = fresh()
     feed(model, sizes(5_000, 40_000, 40), cost=30e-6)
     cost = factor * 30e-6
-    costs = feed(model, sizes(5_000, 40_000, 5, seed=99 + seed), cost=cost, seed=seed)
+    costs = feed(model, sizes(5_000, 40_000, 8, seed=99 + seed), cost=cost, seed=seed)
     assert off(costs, 0.3, cost) < math.log(1.7)
     costs = feed(model, sizes(5_000, 40_000, 60, seed=7 + seed), cost=cost, seed=seed)
     assert off(costs, 0.3, cost) < math.log(1.2)

@@ -70,8 +70,8 @@ def test_a_join_keeps_its_target_through_a_burst_and_uses_the_time_it_has() -> N
 def test_units_that_get_dearer_are_noticed_at_once() -> None:
     ran = join(lambda _: 20_000.0, lambda t: 2e-9 if t < 60 else 10e-9, 150.0)
     late = [delay for at, delay, *_ in ran if at > 10.0 and delay > 1.05 * TARGET_S]
-    assert len(late) <= 3
-    assert max(late) < 3.0 * TARGET_S
+    assert len(late) <= 4
+    assert max(late) < 3.5 * TARGET_S
 
 
 def test_the_first_batch_is_safe() -> None:

@@ -79,7 +79,7 @@ def burst(tmp_path: Path, controller: str, known: str = "units") -> Outcome:
 
 
 @pytest.mark.parametrize(
-    ("known", "late"), [("units", 0.0), ("cut", 0.15), ("nothing", 0.15)], ids=["units", "cut", "nothing"]
+    ("known", "late"), [("units", 0.02), ("cut", 0.15), ("nothing", 0.15)], ids=["units", "cut", "nothing"]
 )
 def test_deadline_holds_the_target_whatever_is_known_of_a_batch(
     tmp_path: Path, known: str, late: float

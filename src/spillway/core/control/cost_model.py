@@ -46,7 +46,7 @@ from spillway.core.control.pace_filter import PaceFilter, PaceFilterConfig, Pace
 from spillway.core.control.state import from_snapshot, to_snapshot
 
 _OVERHEADS = 9  # batches whose median is what is measured apart
-_DOUBTS = (0.9, 1.0, 4.0)  # of F, s/c and c at first: factors of 3, 3 and 12 are nothing unusual
+_FIXED_DOUBT, _ROW_DOUBT = 0.9, 4.0  # of ln F and ln c at first: factors of 3 and of 50 are nothing unusual
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +85,16 @@ class CostModelConfig:
     cold_fixed_s: float = 0.3
     cold_cost_s: float = 10e-6
     cold_skip_s: float = 0.5e-6
-    noise: float = 0.1
-    wander: float = 0.02
-    pace_wander: float = 0.1
+    noise: float = 0.06
+    pace_wander: float = 0.06
+    forgetting: float = 0.02
 
     def __post_init__(self) -> None:
         require_number("cold_fixed_s", self.cold_fixed_s, 0.0, above=True, hint="seconds a batch, as 0.3")
         require_number("cold_cost_s", self.cold_cost_s, 0.0, above=True, hint="seconds a row, as 10e-6")
         require_number("cold_skip_s", self.cold_skip_s, 0.0, above=True, hint="seconds a row, as 0.5e-6")
-        for name in ("noise", "wander", "pace_wander"):
-            require_number(name, getattr(self, name), 0.001, 1.0, hint="a share, as 0.1")
+        for name in ("noise", "pace_wander", "forgetting"):
+            require_number(name, getattr(self, name), 0.001, 1.0, hint="a share, as 0.05")
 
     def build(self, state: Mapping[str, Any] | None = None) -> CostModel:
         """Return a model, at its beginning or where a snapshot left off."""
@@ -113,7 +113,7 @@ class CostModel:
     """Online estimate of fixed, per-row and per-dropped-row time, and of the pace, from whole batches."""
 
     kind = "cost_model"
-    version = 2
+    version = 3
 
     def __init__(self, config: CostModelConfig, state: Mapping[str, Any] | None = None) -> None:
         self.config = config
@@ -124,12 +124,14 @@ class CostModel:
         )
         self._filter = PaceFilter(
             PaceFilterConfig(
-                prices_s=(config.cold_fixed_s, config.cold_skip_s, config.cold_cost_s),
-                doubts=_DOUBTS,
-                follows=(0, 2, 2),
+                fixed_s=config.cold_fixed_s,
+                row_s=config.cold_cost_s,
+                skip_share=min(config.cold_skip_s / config.cold_cost_s, 1.0),
+                fixed_doubt=_FIXED_DOUBT,
+                row_doubt=_ROW_DOUBT,
                 noise=config.noise,
-                wander=config.wander,
                 pace_wander=config.pace_wander,
+                forgetting=config.forgetting,
             ),
             self.state,
         )
@@ -161,7 +163,7 @@ class CostModel:
         state = self.state
         state.overheads_s = [*state.overheads_s[1 - _OVERHEADS :], o]
         state.rows_seen = max(state.rows_seen, k)
-        self._filter.update((1.0, d, k), busy_s - o)
+        self._filter.update(kept=k, dropped=d, time_s=busy_s - o)
         return self.costs
 
     def snapshot(self) -> dict[str, Any]:
@@ -169,12 +171,12 @@ class CostModel:
         return to_snapshot(self.state, kind=self.kind, version=self.version)
 
     def _costs(self) -> Costs:
-        F, s, c = self._filter.prices_s.tolist()
+        prices = self._filter.prices()
         return Costs(
-            fixed_s=F + (median(self.state.overheads_s) if self.state.overheads_s else 0.0),
-            cost_s=c,
-            skip_s=min(s, c),
-            spread=float(self._filter.doubts[2]),
+            fixed_s=prices.fixed_s + (median(self.state.overheads_s) if self.state.overheads_s else 0.0),
+            cost_s=prices.row_s,
+            skip_s=prices.skip_s,
+            spread=prices.row_doubt,
             pace=self._filter.pace,
         )
 

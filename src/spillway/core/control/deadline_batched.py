@@ -29,8 +29,8 @@ F alone             where the shortest of the last batches takes longer than the
 may only be so large that it takes half as long again as it should if rows are dearer than believed by 1.6 standard
 deviations, or if all the time of a recent batch went into its rows, or if rows are a hundred times as dear as at
 the cold start: a cost that was learned on tiny batches cannot let a huge one in, and each larger batch makes it
-surer. While it is not sure, limits go up and down a little, by as much as changes the time of a batch by 4 %:
-batches of one size could never tell F and c apart.
+surer. While it is not sure and much is shed, limits go up and down a little, by as much as changes the time of a
+batch by 4 %: batches of one size could never tell F and c apart.
 
 **Dead time.** On Spark a decision takes effect one to three batches later. The limit depends on what things cost and
 on the batch's own size, not on what the last batches did, so no loop can swing. What changes in the meantime shows in
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 
 _ERRORS = 40  # batches whose errors are remembered
 _AHEAD = 2  # batches by which an expectation is older than the batch that it is compared with
-_COLD_ERRORS, _COLD_SPREAD = 20, 0.08  # what is taken for their errors before any was seen
+_COLD_ERRORS, _COLD_SPREAD = 10, 0.08  # what is taken for their errors before any was seen
 _LARGEST_ERROR = math.log(16.0)
 _DEARER = 1.64  # standard deviations: in one case of twenty a row is dearer than that
 _ROWS_BESIDE_WORK = 0.5  # of the room
@@ -83,6 +83,10 @@ _TRIGGERS, _LEAST_TRIGGERS = 5, 3  # waits while idle, whose median is the trigg
 _LEAST_EXTRAS = 3  # of them, before it counts
 _LEAST_EXTRA = 0.03  # of the target
 _RECENT = 30  # batches whose times and rows are remembered
+_LATELY = 5  # of them, whose size is the usual one now
+_ALIKE = (
+    1.5  # times as many rows or as few: batches that take as long although the cost of a row is not known
+)
 _OVERRUN = 1.5  # times t: how long a batch may take if its rows are as dear as they may well be
 _COLD_ERROR = 100.0  # times the cold cost: how dear a row may well be that has hardly been seen
 _LEAST_SEEN = 2  # batches with rows, before more than the cold start is made of them
@@ -95,6 +99,7 @@ _TURNS = (1.0, -1.0, -1.0, 1.0, -1.0, 1.0)  # ups and downs, in an order that no
 _VARIED = 0.04  # of a batch's time, by which its rows are varied while their cost is not sure
 _UNSURE = 0.2  # spread of the cost from which on they are varied in full
 _MOST_VARIED = 0.25  # of the rows
+_MOSTLY = 0.7  # of the rows kept: then nothing is varied
 _SURE = 3.0  # batches in a row after which a target is taken to be out of reach
 
 
@@ -156,10 +161,10 @@ class BatchedDeadline(BaseController):
             t = max(t, trigger_s)
         room = t - F
         by_model = room / c * (1.0 if u is None else _ROWS_BESIDE_WORK)
-        sure = self._sure_rows(t, F, c, cold)
+        sure = self._sure_rows(t, y, F, c, cold)
         if self._is_cold():
             by_model = sure = _COLD_SHARE * y / cold
-        limit = min(max(min(by_model, sure) * self._varied(c * by_model / t), 1.0), MOST_ROWS)
+        limit = min(max(min(by_model, sure) * self._varied(sample, c * by_model / t), 1.0), MOST_ROWS)
         reason = (
             self._reason_out_of_reach(sample, limit)
             if out_of_reach
@@ -193,7 +198,12 @@ class BatchedDeadline(BaseController):
                 min(value, MOST_COST_S) for value in (sample.fixed_s, sample.skip_s)
             )
             state.spread = min(sample.spread, 10.0)
-            told = [state.fixed_s, state.skip_s, state.cost_s]
+            told = [
+                state.fixed_s,
+                state.skip_s,
+                state.cost_s,
+                0.0 if self._is_known() else self._usual_rows() + 1.0,
+            ]
             state.expectations = [*state.expectations[1 - _AHEAD :], told]
 
     def _compare(self, sample: Sample) -> None:
@@ -205,7 +215,9 @@ class BatchedDeadline(BaseController):
         state.batches = [*state.batches[1 - _RECENT :], [busy_s, k]]
         if not state.expectations:
             return
-        F, s, c = state.expectations[0]
+        F, s, c, usual_rows = state.expectations[0]
+        if usual_rows and not usual_rows / _ALIKE < k < usual_rows * _ALIKE:
+            return  # that a cost was wrong which could be anything says nothing about the machine
         d = min(max(sample.arrived_rows - k, 0.0), MOST_ROWS)
         expected_s = F + s * d + c * k + sample.work_s
         if expected_s > 0.0:
@@ -260,12 +272,16 @@ class BatchedDeadline(BaseController):
         state.hopeless_periods = min(state.hopeless_periods + 1.0, _SURE) if beyond else 0.0
         return state.hopeless_periods >= _SURE
 
-    def _sure_rows(self, t: float, F: float, c: float, cold: float) -> float:
-        """Return how many rows take at most half as long again as t even if they are as dear as they may well be.
+    def _sure_rows(self, t: float, y: float, F: float, c: float, cold: float) -> float:
+        """Return how many rows take little longer than t even if they are as dear as they may well be.
 
         That is by a factor of the spread, but a row has never taken more than the whole of a batch over its rows, and
-        before it has been seen it is not taken to be a hundred times as dear as at the cold start.
+        before it has been seen it is not taken to be a hundred times as dear as at the cold start. A fixed time that
+        is as uncertain as the cost is no reason for a batch that takes longer than half of the target.
         """
+        if not self._is_known():
+            least_s = self._least_batch_s() + self._least_room_s(y)
+            t = min(t, max(0.5 * y, least_s, self.state.trigger_s or 0.0))
         dearest_s = [busy_s / rows for busy_s, rows in self.state.batches if rows > 0.0]
         by_dearest = (_OVERRUN * t - F) / min(
             c * math.exp(_DEARER * self.state.spread), *dearest_s, MOST_COST_S
@@ -289,16 +305,35 @@ class BatchedDeadline(BaseController):
         dropped = max(sample.arrived_rows - sample.kept_rows, 0.0)
         dropping = state.skip_s * min(dropped, MOST_ROWS) / sample.waited_s if sample.waited_s else 0.0
         best_s = best_batch_s(
-            y, F, state.errors, spread=state.spread, dropping=min(dropping, 1.0), trigger_s=trigger_s
+            y,
+            F,
+            state.errors,
+            spread=state.spread if self._is_known() else 0.0,  # what is hardly known is bounded by _sure_rows
+            seen_s=self._seen_s(),
+            dropping=min(dropping, 1.0),
+            trigger_s=trigger_s,
         )
         t = max(best_s, F + self._least_room_s(y))
         if len(state.batches) >= _LEAST_BATCHES and self._least_batch_s() >= y:
             return max(t, _LONG_BATCH * F)
         return t
 
-    def _varied(self, share: float) -> float:
-        """Return a factor around 1 by which a limit is varied to learn, given the share of rows in a batch's time."""
+    def _seen_s(self) -> float:
+        """Return how long batches of the sizes seen lately take: what is not sure of a row is sure of them."""
+        return self.state.fixed_s + (self.state.cost_s or 0.0) * self._usual_rows()
+
+    def _usual_rows(self) -> float:
+        rows = [rows for _, rows in self.state.batches[-_LATELY:]]
+        return sum(rows) / len(rows) if rows else 0.0
+
+    def _varied(self, sample: Sample, share: float) -> float:
+        """Return a factor around 1 by which a limit is varied to learn, given the share of rows in a batch's time.
+
+        Only where much is shed anyway: elsewhere batches differ by themselves, and rows would be lost to learn.
+        """
         state = self.state
+        if sample.kept_rows > _MOSTLY * sample.arrived_rows:
+            return 1.0
         state.turn = (state.turn + 1.0) % len(_TURNS)
         unsure = min(state.spread / _UNSURE, 1.0)
         width = min(_VARIED * unsure / max(share, 0.01), _MOST_VARIED)

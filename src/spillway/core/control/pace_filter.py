@@ -1,43 +1,46 @@
-"""How long parts of a batch take, told apart from how slow the machine is just now.
+"""Tells what the parts of a batch cost from how slow the machine is just now.
 
-A batch does amounts a₁, a₂, ... of several kinds of work (itself once, so many rows kept, so many dropped) and takes
+A batch that keeps k rows and drops d takes
 
-    t = σ Σ aⱼ pⱼ                                     ln t = x + ln Σ aⱼ exp(zⱼ) + noise
+    t = σ c (ρ + r d + k)                             ln t = x + ln(ρ + r d + k) + noise,  x = ln(σ c)
 
-The prices pⱼ belong to the query and hardly change within minutes. The pace σ belongs to the machine: a neighbour,
-a cold JVM or a garbage collection changes it from one batch to the next, for all parts alike. Only t and the
-amounts are measured. The filter holds a normal belief about the logarithms z = ln p and x = ln σ, and with each
-batch it is an extended Kalman filter:
+ρ = F / c says how many rows the fixed part of a batch is worth, r = s / c what a dropped row costs as a share of a
+kept one. Both belong to the query and hardly change within minutes. x, the cost of a row now, moves with the pace σ
+of the machine: a neighbour, a cold JVM or a garbage collection changes it from one batch to the next, for all parts
+alike. Only t, k and d are measured.
 
-    predict    x <- ρ x,  P <- A P A + Q              the pace returns to 1 and wanders, prices wander little
-    compare    r = ln t - h(z, x)                     h has slope 1 in x and slope wⱼ, the share of part j in t, in zⱼ
-    correct    the most likely (z, x) given both, by Gauss and Newton, because h is not straight
+**Hypotheses.** Under the true ρ and r, x moves as the pace of a machine does: mostly a little, sometimes by a jump.
+Under wrong ones it also moves whenever the size of a batch changes. So each pair (ρ, r) of a grid is a hypothesis
+with an x of its own, and those whose x is the calmest are believed:
 
-So each part learns by its share of the batch's time. That is why the estimate cannot trap itself: where few rows are
-kept, a slow batch is the pace's doing or the fixed part's, never the rows'; and the pace shows in every batch,
-whatever was shed in it, so a machine that is fast again is noticed at once. What a query has learned in hours
-outlives a night of tiny batches, since those say nothing of a row.
+    predict    v <- v + q                             the pace wanders
+    compare    e = ln t - ln(ρ + r d + k) - x
+    weigh      p <- p [(1 - ε) N(e; v + R) + ε N(e; v + J² + R)]    Bayes' rule; with a chance of ε it has jumped
+    correct    x <- x + K e                           K for each of the two cases, mixed by how likely they are
 
-**A machine that changes.** A batch that is off by more than two standard deviations may be the machine's doing: with
-the pace as uncertain as the batch is off, it follows at once, up and down. Where the next one is off to the same side
-again, the part with the largest share becomes more uncertain too, since the query may have changed. That is believed
-only if it explains the batch better than a price that is hardly known anyway, by as much as such changes are rare:
-otherwise the pace would take the blame for each batch of another size, and the price would never be learned.
+Nothing is linearised, so there is no wrong answer to get stuck in. Batches of one size leave all hypotheses as likely
+as they were, and so do tiny ones: what a query has learned in hours outlives a night without traffic. A slow batch
+moves x under every hypothesis, whatever was shed in it, so a machine that is fast again is noticed at once.
 
-**What noise hides.** A batch that says that a part takes next to nothing says only that its share is below the noise:
-a price that falls so far is as uncertain as that, but no more than it was at first. A part that follows another is
-never dearer than that one.
+**Noise.** R and q grow and shrink together with the errors that are seen (g): a quiet machine tells prices apart in
+a few batches, a noisy one takes more.
 
-**A new run** begins with a pace that nobody knows (a cold JVM takes several times as long), so what its first batches
-take too long is booked on the pace.
+**Forgetting.** A query may change. Each batch that tells something about ρ and r also takes a little of what earlier
+ones have told off, down to what was believed at first.
+
+**A new run** begins with a pace that nobody knows and that moves fast (a cold JVM takes several times as long), so
+what its first batches take too long is booked on the pace.
 
 =======  ====================================================================
 symbol   meaning
 =======  ====================================================================
-aⱼ, pⱼ   amount of part j in a batch, its price in seconds
-zⱼ, x    their logarithm, and that of the pace σ
-P, Q     covariance of the belief, and what a batch adds to it
-ρ        how much of the pace is left after a batch if nothing is measured
+k, d     rows of a batch that were kept, and that were dropped
+F, c, s  price of the batch itself, of a kept and of a dropped row, in seconds
+ρ, r     F / c and s / c
+σ, x     pace of the machine, and ln(σ c) under a hypothesis
+v        variance of x
+p        how likely a hypothesis is
+q, R, J  variances of the pace from batch to batch, of noise, size of a jump
 =======  ====================================================================
 """
 
@@ -45,6 +48,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -52,14 +56,20 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_STEPS = 6  # of Gauss and Newton; more change nothing in the third digit
-_LONGEST_STEP = 1.5  # of one of them, in logarithms
-_UNUSUAL = 2.0  # standard deviations
-_ONCE, _AGAIN = 0.1, 0.5  # of what a batch is off, squared: how uncertain the largest part becomes
-_RARE = 5.0  # evidence against a change that nothing has announced: there is one in a dozen batches, 2 ln 12
-_FALL = 0.1  # of the logarithm of a price in one batch
-_HARDLY_KNOWN = 0.5  # doubt from which on a price may explain more than the filter sees from where it is
-_MOST_LOG = 40.0
+_STEP = 0.3  # of ln ρ between hypotheses; one that lies between two of them shares its weight among both
+_WIDTH = 2.5  # standard deviations of what is believed at first that the grid reaches to each side
+_SKIP_STEPS = np.arange(-3.0, 3.1, 0.5)  # of ln r around what is believed at first, in standard deviations
+_LEAST_LOG = -20.0  # of a weight: what was ruled out weighs nothing, but can come back within a few batches
+_OUTLIER = 1e-12  # likelihood that any batch has, however odd: it tells nothing then
+_LARGEST_ERROR = 4.0  # squared standard deviations that one batch may say about the noise
+_LEARNS = 0.1  # share of the noise that one batch may change
+_LEAST_NOISE, _MOST_NOISE = 0.15, 4.0  # g: standard deviations from two fifths to twice the usual ones
+_TELLING = 0.3  # spread of the log likelihoods from which on a batch tells as much as any
+_FADES = 0.05  # of ln σ in a batch: a pace that stays is the usual one after some minutes
+_USUAL = 0.3  # of the usual size of a batch that the last one makes up
+_FEW = 30.0  # times as many rows are worth a batch at first: fewer tell next to nothing of a row
+_COLD_BATCHES = 3.0  # after which a third of a new run's unrest is left
+_DIGITS = 5  # of what is kept from batch to batch, so that a snapshot is short and exact
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,37 +79,63 @@ class PaceFilterConfig:
     ================ =====================================================================================
     field            meaning
     ================ =====================================================================================
-    prices_s         what is believed before anything was measured
-    doubts           standard deviations of their logarithms
-    follows          for each part another that its price is believed to be a share of, or itself: what is
-                     learned of that one moves it along, and the doubt is that of the share
-    noise            relative standard deviation of a batch's time around the model
-    wander           what a price changes by in a batch, relative
-    pace_wander      the same of the pace
-    pace_memory      ρ
+    fixed_s, row_s   prices of a batch and of a kept row that are believed before anything was measured
+    fixed_doubt      standard deviation of the logarithm of the one
+    row_doubt        and of the other
+    skip_share       price of a dropped row as a share of a kept one; None where no rows are dropped
+    skip_doubt       standard deviation of its logarithm
+    noise            relative standard deviation of a batch's time around the model, on a usual machine
+    pace_wander      what the pace changes by from batch to batch, relative, on a usual machine
+    jump             by how much it changes when it jumps
+    jump_chance      how often it does
+    forgetting       share of what is known that a telling batch takes off
     new_run_pace     what σ is believed to be at the beginning of a run, with a cold JVM
     new_run_doubt    standard deviation of its logarithm
+    new_run_wander   what the pace changes by in the first batches of a run
     ================ =====================================================================================
     """
 
-    prices_s: tuple[float, ...]
-    doubts: tuple[float, ...]
-    follows: tuple[int, ...]
-    noise: float = 0.1
-    wander: float = 0.02
-    pace_wander: float = 0.1
-    pace_memory: float = 0.97
+    fixed_s: float
+    row_s: float
+    fixed_doubt: float
+    row_doubt: float
+    skip_share: float | None = None
+    skip_doubt: float = 1.0
+    noise: float = 0.06
+    pace_wander: float = 0.06
+    jump: float = 0.6
+    jump_chance: float = 0.1
+    forgetting: float = 0.02
     new_run_pace: float = 3.0
     new_run_doubt: float = 1.0
+    new_run_wander: float = 0.25
 
 
 @dataclass
 class PaceFilterState:
-    """Means of ln p and ln σ, the covariance row by row, and by how much the last batch was off if unusually so."""
+    """Of each hypothesis ln p, x and v; of all of them g, ln σ with its variance, the batches of this run, and
+    how many rows they have.
 
-    means: list[float] = field(default_factory=list)
-    covariance: list[float] = field(default_factory=list)
-    unusual: float = 0.0
+    The lists are empty before the first batch.
+    """
+
+    weights: list[float] = field(default_factory=list)
+    row_logs: list[float] = field(default_factory=list)
+    row_variances: list[float] = field(default_factory=list)
+    noise_scale: float = 1.0
+    pace_log: float = 0.0
+    pace_variance: float = 0.0
+    run_batches: float = 0.0
+    usual_rows: float = 0.0
+
+
+class Prices(NamedTuple):
+    """Prices at the pace of now, and how sure that of a row is: the standard deviation of its logarithm."""
+
+    fixed_s: float
+    skip_s: float
+    row_s: float
+    row_doubt: float
 
 
 class PaceFilter:
@@ -107,139 +143,134 @@ class PaceFilter:
 
     def __init__(self, config: PaceFilterConfig, state: PaceFilterState | None = None) -> None:
         self.config = config
-        self.parts = len(config.prices_s)
         self.state = PaceFilterState() if state is None else state
-        if not self.state.means:
-            self.state.means = [*(math.log(price) for price in config.prices_s), 0.0]
-            self.state.covariance = self._first_covariance().ravel().tolist()
-
-    @property
-    def prices_s(self) -> Array:
-        """The prices at the pace of now."""
-        means = np.array(self.state.means)
-        return np.asarray(np.exp(means[:-1] + means[-1]))
+        deviation = math.hypot(config.fixed_doubt, config.row_doubt)
+        steps = round(_WIDTH * deviation / _STEP)
+        self._middle = math.log(config.fixed_s / config.row_s)
+        self._fixed_logs: Array = self._middle + _STEP * np.arange(-steps, steps + 1.0)  # ln ρ, down the grid
+        skips = np.zeros(1) if config.skip_share is None else config.skip_doubt * _SKIP_STEPS
+        shares = 1.0 if config.skip_share is None else config.skip_share
+        self._skip_logs: Array = np.minimum(math.log(shares) + skips, 0.0)  # ln r, across
+        fixed = -0.5 * ((self._fixed_logs - self._middle) / deviation) ** 2
+        self._first_weights: Array = fixed[:, None] - 0.5 * (skips / config.skip_doubt) ** 2
+        if len(self.state.weights) != self._first_weights.size:
+            self._begin()
 
     @property
     def pace(self) -> float:
-        """σ: how many times as long everything takes as it does on the whole."""
-        return math.exp(self.state.means[-1])
+        """σ: how many times as long everything takes as it usually does."""
+        return math.exp(self.state.pace_log)
 
-    @property
-    def doubts(self) -> Array:
-        """The standard deviations of the logarithms of the prices at the pace of now."""
-        P = self._covariance()
-        variances = np.diag(P)[:-1] + P[-1, -1] + 2.0 * P[-1, :-1]
-        return np.asarray(np.sqrt(np.maximum(variances, 0.0)))
+    @cached_property
+    def _amounts(self) -> tuple[Array, Array]:
+        return np.exp(self._fixed_logs)[:, None], np.exp(self._skip_logs)[None, :]
 
     def begin_run(self) -> None:
         """Forget the pace: the machine, or the JVM, is not the one of the last batch."""
-        P = self._covariance()
-        P[-1, :] = P[:, -1] = 0.0
-        P[-1, -1] = self.config.new_run_doubt**2
-        self.state.means[-1] = math.log(self.config.new_run_pace)
-        self.state.covariance = P.ravel().tolist()
-        self.state.unusual = 0.0
+        state, config = self.state, self.config
+        expected = math.log(config.new_run_pace)
+        state.row_logs = [x - state.pace_log + expected for x in state.row_logs]
+        state.row_variances = [max(v, config.new_run_doubt**2) for v in state.row_variances]
+        state.pace_log, state.pace_variance, state.run_batches = expected, config.new_run_doubt**2, 0.0
 
-    def update(self, amounts: tuple[float, ...], time_s: float) -> None:
-        """Take in a batch that did these amounts in this time."""
+    def update(self, *, kept: float, dropped: float, time_s: float) -> None:
+        """Take in a batch that did so much in so much time."""
         config, state = self.config, self.state
-        a = np.array(amounts)
-        m, P = np.array(state.means), self._covariance()
-        m[-1] *= config.pace_memory
-        P[-1, :] *= config.pace_memory
-        P[:, -1] *= config.pace_memory
-        P[np.diag_indices_from(P)] += [config.wander**2] * self.parts + [config.pace_wander**2]
-        y, R = math.log(time_s), config.noise**2
-        found = _most_likely(a, m, P, y, R)
-        state.unusual, before = 0.0, state.unusual
-        if found.surprise > _UNUSUAL**2:
-            h, H = _expected(a, m)
-            r = y - h
-            largest = int(np.argmax(H[:-1]))
-            wider = P.copy()
-            wider[-1, -1] += r * r
-            wider[largest, largest] += (_AGAIN if r * before > 0.0 else _ONCE) * r * r
-            changed = _most_likely(a, m, wider, y, R)
-            if changed.evidence + _RARE < found.evidence:
-                found, P, state.unusual = changed, wider, r
-        z = found.logs
-        _, H = _expected(a, z)
-        PH = P @ H
-        P = P - np.outer(PH, PH) / (float(H @ PH) + R)
-        for j, (other, doubt) in enumerate(zip(config.follows, config.doubts, strict=True)):
-            z[j] = min(z[j], z[other])
-            if m[j] - z[j] > _FALL and 0.0 < H[j] < config.noise:
-                P[j, j] = max(P[j, j], min(math.log(config.noise / float(H[j])), doubt) ** 2)
-        state.means = np.clip(z, -_MOST_LOG, _MOST_LOG).tolist()
-        state.covariance = (0.5 * (P + P.T)).ravel().tolist()
+        log_p, x, v = (self._grid(name) for name in ("weights", "row_logs", "row_variances"))
+        rho, r = self._amounts
+        g = state.noise_scale
+        R, wander = g * config.noise**2, g * config.pace_wander**2
+        q = wander + (config.new_run_wander * math.exp(-state.run_batches / _COLD_BATCHES)) ** 2
+        e = math.log(time_s) - np.log(rho + r * dropped + kept) - x
+        calm, jumped = v + q, v + config.jump**2
+        p_calm = (1.0 - config.jump_chance) * _normal(e, calm + R)
+        p_jumped = config.jump_chance * _normal(e, jumped + R) + _OUTLIER
+        likelihood = p_calm + p_jumped
+        share = p_jumped / likelihood
+        K_calm, K_jumped = calm / (calm + R), jumped / (jumped + R)
+        K = (1.0 - share) * K_calm + share * K_jumped
+        p = _shares(log_p)
+        told = np.log(likelihood)
+        self._follow_pace(p * (1.0 - share), v, q, K_calm, e)
+        self._follow_pace(p * share, v, config.jump**2, K_jumped, e)
+        state.noise_scale = self._noise_after(p, e, share, calm + R, wander + R)
+        state.pace_log *= 1.0 - _FADES
+        state.run_batches += 1.0
+        state.usual_rows += _USUAL * (kept - state.usual_rows)
+        mean = float((p * told).sum())
+        telling = min(math.sqrt(float((p * (told - mean) ** 2).sum())) / _TELLING, 1.0)
+        fades = config.forgetting * telling
+        log_p = (1.0 - fades) * (log_p + told) + fades * self._first_weights
+        self._keep(
+            log_p - log_p.max(), x + K * e, K * R + share * (1.0 - share) * ((K_jumped - K_calm) * e) ** 2
+        )
 
-    def _first_covariance(self) -> Array:
+    def prices(self) -> Prices:
+        """Return the prices in the middle of what is believed.
+
+        A batch of the usual size has a time that all likely hypotheses agree on, and a share of it that goes into
+        its rows, on which they may not: the mean of these shares is taken.
+        """
+        log_p, x, v = (self._grid(name) for name in ("weights", "row_logs", "row_variances"))
+        p = _shares(log_p)
+        rho, _ = self._amounts
+        rows = max(self.state.usual_rows, math.exp(self._middle) / _FEW)
+        time_s = math.exp(float((p * (x + np.log(rho + rows))).sum()))
+        share = float((p * (rows / (rho + rows))).sum())
+        row_s = share * time_s / rows
+        mean = float((p * x).sum())
+        return Prices(
+            fixed_s=(1.0 - share) * time_s,
+            skip_s=row_s * math.exp(float((p * self._skip_logs).sum())),
+            row_s=row_s,
+            row_doubt=math.sqrt(float((p * ((x - mean) ** 2 + v)).sum())),
+        )
+
+    def _follow_pace(self, p: Array, v: Array, moves: float, K: Array, e: Array) -> None:
+        """Book on the pace what of an error is not due to a cost that was not known yet, by their variances.
+
+        ``p`` is how likely the hypotheses are together with one way in which the pace may have moved.
+        """
+        state = self.state
+        pace = state.pace_variance + moves
+        share = np.minimum(pace / (v + moves), 1.0)
+        state.pace_log += float((p * share * K * e).sum())
+        state.pace_variance += float((p * (pace * (1.0 - share * K) - state.pace_variance)).sum())
+
+    def _noise_after(self, p: Array, e: Array, jumped: Array, expected: Array, noise: float) -> float:
+        """Return g after a batch: more of it where errors are larger than expected; jumps do not count.
+
+        Where x itself is hardly known, as in the first batches, an error says little about the noise.
+        """
+        squares = (1.0 - jumped) * np.minimum(e * e / expected, _LARGEST_ERROR) + jumped
+        says = float((p * noise / expected).sum())
+        change = _LEARNS * says * (float((p * squares).sum()) - 1.0)
+        return min(max(self.state.noise_scale * math.exp(change), _LEAST_NOISE), _MOST_NOISE)
+
+    def _begin(self) -> None:
+        """Believe what is configured: two independent normal logarithms of F and c, seen from each ρ."""
         config = self.config
-        doubts = np.array([*config.doubts, config.new_run_doubt])
-        along = np.eye(self.parts + 1)
-        for part, other in enumerate(config.follows):
-            along[part, other] = 1.0
-        return np.asarray(along @ np.diag(doubts**2) @ along.T)
+        fixed, row = config.fixed_doubt**2, config.row_doubt**2
+        x = math.log(config.row_s) - row / (fixed + row) * (self._fixed_logs - self._middle)
+        v = np.full_like(self._first_weights, fixed * row / (fixed + row) + config.new_run_doubt**2)
+        self._keep(self._first_weights, np.repeat(x[:, None], self._skip_logs.size, axis=1), v)
 
-    def _covariance(self) -> Array:
-        size = self.parts + 1
-        return np.array(self.state.covariance).reshape(size, size)
+    def _grid(self, name: str) -> Array:
+        return np.array(getattr(self.state, name)).reshape(self._first_weights.shape)
 
-
-def _expected(amounts: Array, logs: Array) -> tuple[float, Array]:
-    """Return the logarithm of a batch's time, and its slope in each of the logarithms."""
-    parts = amounts * np.exp(logs[:-1])
-    total = float(parts.sum())
-    return math.log(total) + float(logs[-1]), np.append(parts / total, 1.0)
+    def _keep(self, log_p: Array, x: Array, v: Array) -> None:
+        state = self.state
+        state.weights = np.maximum(log_p, _LEAST_LOG).ravel().round(_DIGITS).tolist()
+        state.row_logs = x.ravel().round(_DIGITS).tolist()
+        state.row_variances = v.ravel().round(_DIGITS).tolist()
 
 
-class _Estimate(NamedTuple):
-    """Logarithms of prices and pace, how far they and the batch are off in squared standard deviations, and that as
-    evidence against them: with what is likely in the neighbourhood, too, so that a narrow peak counts for less."""
-
-    logs: Array
-    surprise: float
-    evidence: float
+def _normal(e: Array, variance: Array) -> Array:
+    """Return the density of a normal at e, but for a constant factor."""
+    return np.asarray(np.exp(-0.5 * e * e / variance) / np.sqrt(variance))
 
 
-def _most_likely(a: Array, m: Array, P: Array, y: float, R: float) -> _Estimate:
-    """Return what is most likely given the belief and one more batch.
-
-    From the belief one gets to the nearest explanation only. A part whose price is hardly known may explain the batch
-    as well, from where its share is large, so each of those is tried, too. Of all prices that a part may have, only
-    few explain a batch, and noise may do so as well: the evidence weighs how many (Laplace's approximation).
-    """
-    precision = np.asarray(np.linalg.pinv(P, hermitian=True), dtype=np.float64)
-    starts = [m, *_explanations(a, m, np.diag(P), y)]
-    return min((_descend(a, m, P, y, R, start, precision) for start in starts), key=lambda one: one.evidence)
-
-
-def _explanations(a: Array, m: Array, variances: Array, y: float) -> list[Array]:
-    """Return the belief with one price at a time, of those hardly known, set to what explains the batch."""
-    parts = a * np.exp(m[:-1])
-    total = math.exp(y - float(m[-1]))
-    found = []
-    for j in range(parts.size):
-        left = total - float(parts.sum() - parts[j])
-        if a[j] > 0.0 and left > 0.0 and variances[j] > _HARDLY_KNOWN**2:
-            start = m.copy()
-            start[j] = math.log(left / float(a[j]))
-            found.append(start)
-    return found
-
-
-def _descend(a: Array, m: Array, P: Array, y: float, R: float, start: Array, precision: Array) -> _Estimate:
-    """Go from a starting point to the most likely one near it, by Gauss and Newton."""
-    z = start
-    for _ in range(_STEPS):
-        h, H = _expected(a, z)
-        PH = P @ H
-        step = m + PH * ((y - h - float(H @ (m - z))) / (float(H @ PH) + R)) - z
-        longest = float(np.abs(step).max())
-        z = z + step * min(1.0, _LONGEST_STEP / max(longest, 1e-12))
-        if longest < 1e-4:
-            break
-    off = z - m
-    h, H = _expected(a, z)
-    surprise = float(off @ precision @ off) + (y - h) ** 2 / R
-    return _Estimate(z, surprise, surprise + math.log1p(float(H @ P @ H) / R))
+def _shares(log_p: Array) -> Array:
+    """Return how likely hypotheses are; those at the lower end are ruled out."""
+    p = np.exp(log_p) - math.exp(_LEAST_LOG)
+    return np.asarray(p / p.sum())

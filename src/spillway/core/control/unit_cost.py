@@ -8,8 +8,8 @@ that took, w, as a part of the batch's time. A call takes time of its own, whate
 
 with a the time of the call, u that of a unit and σ the pace of the machine. The three are told apart as for rows
 (:mod:`~spillway.core.control.pace_filter`): small batches tell about the call, large ones about the unit, and a
-slow moment is the machine's. A batch of fewer than ``least_units`` says nothing of a unit and is left out. What is
-left of the batch's time is for its rows (:mod:`~spillway.core.control.cost_model`).
+slow moment is the machine's. A batch whose units should take less than a twentieth of a call says nothing of a unit
+and is left out. What is left of the batch's time is for its rows (:mod:`~spillway.core.control.cost_model`).
 
 **Cold start.** Before anything has been timed a unit is taken to cost ``cold_unit_s``. The compiled operators take 1
 to 50 ns, so the first batch is given a fiftieth of what it could do, or all. As long as the price is not sure, it
@@ -21,9 +21,9 @@ leans to the dear side by half of a standard deviation.
 >>> for _ in range(5):
 ...     cost_s = unit.update(units=50e6, work_s=0.25)
 >>> round(cost_s * 1e9, 1)
-5.2
+5.1
 >>> round(unit.update(units=10, work_s=0.1) * 1e9, 1)  # too little to tell
-5.2
+5.1
 """
 
 from __future__ import annotations
@@ -37,23 +37,22 @@ from spillway.core.control.checks import require_number
 from spillway.core.control.pace_filter import PaceFilter, PaceFilterConfig, PaceFilterState
 from spillway.core.control.state import from_snapshot, to_snapshot
 
-_DOUBTS = (1.5, 2.5)  # of the call and the unit at first
+_CALL_DOUBT, _UNIT_DOUBT = 1.5, 2.5  # of their logarithms at first
 _LEAN, _MOST_LEAN = 0.5, 0.5  # standard deviations, and at most this much in logarithms
+_TELLING = 0.05  # of a call: what the units of a batch should take to be learned from
 _LEAST_S = 1e-6  # of work that is worth timing
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnitCostConfig:
-    """What a unit and a call are taken to cost at first, and how many units a batch must have to be learned from."""
+    """What a unit and a call are taken to cost at first."""
 
     cold_unit_s: float = 50e-9
     cold_call_s: float = 0.002
-    least_units: float = 10_000.0
 
     def __post_init__(self) -> None:
         require_number("cold_unit_s", self.cold_unit_s, 0.0, 1e3, above=True, hint="seconds, as 50e-9")
         require_number("cold_call_s", self.cold_call_s, 0.0, 1e3, above=True, hint="seconds, as 0.002")
-        require_number("least_units", self.least_units, 0.0)
 
     def build(self, state: Mapping[str, Any] | None = None) -> UnitCost:
         """Return a meter, at its beginning or where a snapshot left off."""
@@ -71,7 +70,7 @@ class UnitCost:
     """The cost of a unit of work, leaning to the dear side while it is not sure."""
 
     kind = "unit_cost"
-    version = 2
+    version = 3
 
     def __init__(self, config: UnitCostConfig, state: Mapping[str, Any] | None = None) -> None:
         self.config = config
@@ -82,7 +81,10 @@ class UnitCost:
         )
         self._filter = PaceFilter(
             PaceFilterConfig(
-                prices_s=(config.cold_call_s, config.cold_unit_s), doubts=_DOUBTS, follows=(0, 1)
+                fixed_s=config.cold_call_s,
+                row_s=config.cold_unit_s,
+                fixed_doubt=_CALL_DOUBT,
+                row_doubt=_UNIT_DOUBT,
             ),
             self.state,
         )
@@ -92,8 +94,8 @@ class UnitCost:
         """The time that a unit takes of a batch."""
         if self.state.most_units <= 0.0:
             return self.config.cold_unit_s
-        lean = min(_LEAN * float(self._filter.doubts[1]), _MOST_LEAN)
-        return float(self._filter.prices_s[1]) * math.exp(lean)
+        prices = self._filter.prices()
+        return prices.row_s * math.exp(min(_LEAN * prices.row_doubt, _MOST_LEAN))
 
     def begin_run(self) -> None:
         """Take note that the query starts anew: its first batches are slow for other reasons."""
@@ -102,11 +104,16 @@ class UnitCost:
 
     def update(self, *, units: float, work_s: float) -> float:
         """Take in a batch and return the cost after it. Nonsense, and too little, change nothing."""
-        sane = math.isfinite(units) and math.isfinite(work_s) and units <= 1e18 and work_s <= 1e5
-        if sane and units >= max(self.config.least_units, 1.0) and work_s >= max(_LEAST_S, 1e-13 * units):
-            self._filter.update((1.0, units), work_s)
+        sane = math.isfinite(units) and math.isfinite(work_s) and 1.0 <= units <= 1e18 and work_s <= 1e5
+        if sane and work_s >= max(_LEAST_S, 1e-13 * units) and self._tells(units):
+            self._filter.update(kept=units, dropped=0.0, time_s=work_s)
             self.state.most_units = max(self.state.most_units, units)
         return self.unit_s
+
+    def _tells(self, units: float) -> bool:
+        """Say whether units should be a telling part of a batch's time: the rest of it is the call's."""
+        prices = self._filter.prices()
+        return units * prices.row_s >= _TELLING * prices.fixed_s
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as a JSON-ready dict, from which ``build(state)`` goes on exactly."""

@@ -266,7 +266,9 @@ class Decision(_Json):
             return limit
         over_s = waited_s - max(t, trigger_s)
         change_s = (
-            max(-_SHORTENED * over_s, -0.25 * t) if over_s > 0.0 else min(-_LENGTHENED * over_s, 0.15 * t)
+            max(-_SHORTENED * over_s, -0.25 * t)
+            if over_s > 0.0
+            else min(-_LENGTHENED * over_s, 0.15 * t, 0.5 * room)
         )
         return limit * max(room + change_s, least_s) / max(room, least_s)
 
