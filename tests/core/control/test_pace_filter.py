@@ -146,7 +146,7 @@ def test_what_a_dropped_row_costs_is_a_share_of_a_kept_one_until_some_are_droppe
         filter_.update(kept=kept, dropped=0.0, time_s=0.3 + 500e-6 * kept)
     prices = filter_.prices()
     assert prices.row_s == pytest.approx(500e-6, rel=0.15)
-    assert prices.skip_s / prices.row_s == pytest.approx(0.05, rel=0.1)
+    assert 0.05 < prices.skip_s / prices.row_s < 0.1, "the mean of what was believed at first"
     for dropped in (0, 400_000, 100_000, 200_000) * 6:
         filter_.update(kept=3_000, dropped=dropped, time_s=0.3 + 500e-6 * 3_000 + 5e-6 * dropped)
     prices = filter_.prices()
@@ -179,6 +179,14 @@ def test_a_quiet_machine_tells_prices_apart_sooner_than_a_noisy_one():
             filter_.update(kept=kept, dropped=0.0, time_s=time_s)
         doubts.append(filter_.prices().row_doubt)
     assert doubts[0] < 0.5 * doubts[1]
+
+
+def test_a_state_of_another_grid_is_not_read_as_one_of_this():
+    filter_ = PaceFilter(ROWS)
+    for kept in (10_000, 60_000, 30_000, 50_000) * 5:
+        filter_.update(kept=kept, dropped=0.0, time_s=0.3 + 12e-6 * kept)
+    other = PaceFilter(replace(ROWS, row_s=1e-3), replace(filter_.state))
+    assert other.state == PaceFilter(replace(ROWS, row_s=1e-3)).state
 
 
 numbers = st.floats(1e-6, 1e5) | st.sampled_from([1e-6, 1.0, 1e5])

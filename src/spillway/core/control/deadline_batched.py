@@ -84,9 +84,7 @@ _LEAST_EXTRAS = 3  # of them, before it counts
 _LEAST_EXTRA = 0.03  # of the target
 _RECENT = 30  # batches whose times and rows are remembered
 _LATELY = 5  # of them, whose size is the usual one now
-_ALIKE = (
-    1.5  # times as many rows or as few: batches that take as long although the cost of a row is not known
-)
+_ALIKE = 1.5  # factor of rows within which two batches count as equally large
 _OVERRUN = 1.5  # times t: how long a batch may take if its rows are as dear as they may well be
 _COLD_ERROR = 100.0  # times the cold cost: how dear a row may well be that has hardly been seen
 _LEAST_SEEN = 2  # batches with rows, before more than the cold start is made of them
@@ -140,7 +138,7 @@ class BatchedDeadline(BaseController):
     """Bound the rows of a batch so that as many as possible are delivered within the target."""
 
     kind = "deadline/batched"
-    version = 2
+    version = 3
     state_type = BatchedState
     config: DeadlineConfig
     state: BatchedState
@@ -204,7 +202,8 @@ class BatchedDeadline(BaseController):
                 state.cost_s,
                 0.0 if self._is_known() else self._usual_rows() + 1.0,
             ]
-            state.expectations = [*state.expectations[1 - _AHEAD :], told]
+            begins = sample.busy_s is None  # what was expected of the run before does not hold for a cold JVM
+            state.expectations = [told] if begins else [*state.expectations[1 - _AHEAD :], told]
 
     def _compare(self, sample: Sample) -> None:
         """Note by which factor the batch missed what was expected of it."""
@@ -217,7 +216,7 @@ class BatchedDeadline(BaseController):
             return
         F, s, c, usual_rows = state.expectations[0]
         if usual_rows and not usual_rows / _ALIKE < k < usual_rows * _ALIKE:
-            return  # that a cost was wrong which could be anything says nothing about the machine
+            return  # the cost was only a guess, so a miss says nothing about the machine
         d = min(max(sample.arrived_rows - k, 0.0), MOST_ROWS)
         expected_s = F + s * d + c * k + sample.work_s
         if expected_s > 0.0:
@@ -283,7 +282,7 @@ class BatchedDeadline(BaseController):
             least_s = self._least_batch_s() + self._least_room_s(y)
             t = min(t, max(0.5 * y, least_s, self.state.trigger_s or 0.0))
         dearest_s = [busy_s / rows for busy_s, rows in self.state.batches if rows > 0.0]
-        by_dearest = (_OVERRUN * t - F) / min(
+        by_dearest = max(_OVERRUN * t - F, self._least_room_s(y)) / min(
             c * math.exp(_DEARER * self.state.spread), *dearest_s, MOST_COST_S
         )
         return max(by_dearest, t / (cold * _COLD_ERROR))
@@ -332,7 +331,7 @@ class BatchedDeadline(BaseController):
         Only where much is shed anyway: elsewhere batches differ by themselves, and rows would be lost to learn.
         """
         state = self.state
-        if sample.kept_rows > _MOSTLY * sample.arrived_rows:
+        if sample.kept_rows >= _MOSTLY * sample.arrived_rows:
             return 1.0
         state.turn = (state.turn + 1.0) % len(_TURNS)
         unsure = min(state.spread / _UNSURE, 1.0)

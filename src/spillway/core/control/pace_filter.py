@@ -67,7 +67,7 @@ _LEAST_NOISE, _MOST_NOISE = 0.15, 4.0  # g: standard deviations from two fifths 
 _TELLING = 0.3  # spread of the log likelihoods from which on a batch tells as much as any
 _FADES = 0.05  # of ln σ in a batch: a pace that stays is the usual one after some minutes
 _USUAL = 0.3  # of the usual size of a batch that the last one makes up
-_FEW = 30.0  # times as many rows are worth a batch at first: fewer tell next to nothing of a row
+_FEW = 30.0  # prices are taken at no fewer rows than this part of F / c as it is believed at first
 _COLD_BATCHES = 3.0  # after which a third of a new run's unrest is left
 _DIGITS = 5  # of what is kept from batch to batch, so that a snapshot is short and exact
 
@@ -113,8 +113,8 @@ class PaceFilterConfig:
 
 @dataclass
 class PaceFilterState:
-    """Of each hypothesis ln p, x and v; of all of them g, ln σ with its variance, the batches of this run, and
-    how many rows they have.
+    """Of each hypothesis ln p, x and v; of all of them g, ln σ with its variance, the batches of this run, the rows
+    that a usual batch keeps and drops, and ln ρ in the middle of the grid.
 
     The lists are empty before the first batch.
     """
@@ -126,7 +126,9 @@ class PaceFilterState:
     pace_log: float = 0.0
     pace_variance: float = 0.0
     run_batches: float = 0.0
-    usual_rows: float = 0.0
+    usual_kept: float = 0.0
+    usual_dropped: float = 0.0
+    grid_middle: float = 0.0
 
 
 class Prices(NamedTuple):
@@ -153,7 +155,7 @@ class PaceFilter:
         self._skip_logs: Array = np.minimum(math.log(shares) + skips, 0.0)  # ln r, across
         fixed = -0.5 * ((self._fixed_logs - self._middle) / deviation) ** 2
         self._first_weights: Array = fixed[:, None] - 0.5 * (skips / config.skip_doubt) ** 2
-        if len(self.state.weights) != self._first_weights.size:
+        if not self._fits():
             self._begin()
 
     @property
@@ -182,7 +184,8 @@ class PaceFilter:
         R, wander = g * config.noise**2, g * config.pace_wander**2
         q = wander + (config.new_run_wander * math.exp(-state.run_batches / _COLD_BATCHES)) ** 2
         e = math.log(time_s) - np.log(rho + r * dropped + kept) - x
-        calm, jumped = v + q, v + config.jump**2
+        calm = v + q
+        jumped = calm + config.jump**2
         p_calm = (1.0 - config.jump_chance) * _normal(e, calm + R)
         p_jumped = config.jump_chance * _normal(e, jumped + R) + _OUTLIER
         likelihood = p_calm + p_jumped
@@ -191,12 +194,15 @@ class PaceFilter:
         K = (1.0 - share) * K_calm + share * K_jumped
         p = _shares(log_p)
         told = np.log(likelihood)
-        self._follow_pace(p * (1.0 - share), v, q, K_calm, e)
-        self._follow_pace(p * share, v, config.jump**2, K_jumped, e)
+        calm_pace, calm_variance = self._pace_after(v, q, K_calm, e)
+        jumped_pace, jumped_variance = self._pace_after(v, q + config.jump**2, K_jumped, e)
+        state.pace_log = float((p * ((1.0 - share) * calm_pace + share * jumped_pace)).sum())
+        state.pace_variance = float((p * ((1.0 - share) * calm_variance + share * jumped_variance)).sum())
         state.noise_scale = self._noise_after(p, e, share, calm + R, wander + R)
         state.pace_log *= 1.0 - _FADES
         state.run_batches += 1.0
-        state.usual_rows += _USUAL * (kept - state.usual_rows)
+        state.usual_kept += _USUAL * (kept - state.usual_kept)
+        state.usual_dropped += _USUAL * (dropped - state.usual_dropped)
         mean = float((p * told).sum())
         telling = min(math.sqrt(float((p * (told - mean) ** 2).sum())) / _TELLING, 1.0)
         fades = config.forgetting * telling
@@ -208,34 +214,33 @@ class PaceFilter:
     def prices(self) -> Prices:
         """Return the prices in the middle of what is believed.
 
-        A batch of the usual size has a time that all likely hypotheses agree on, and a share of it that goes into
-        its rows, on which they may not: the mean of these shares is taken.
+        A batch of the usual size has a time that all likely hypotheses agree on. They may not agree on how the batch
+        itself, the rows it keeps and those it drops share that time: the mean of their shares is taken.
         """
         log_p, x, v = (self._grid(name) for name in ("weights", "row_logs", "row_variances"))
         p = _shares(log_p)
-        rho, _ = self._amounts
-        rows = max(self.state.usual_rows, math.exp(self._middle) / _FEW)
-        time_s = math.exp(float((p * (x + np.log(rho + rows))).sum()))
-        share = float((p * (rows / (rho + rows))).sum())
-        row_s = share * time_s / rows
+        rho, r = self._amounts
+        kept = max(self.state.usual_kept, math.exp(self._middle) / _FEW)
+        total = rho + r * self.state.usual_dropped + kept
+        time_s = math.exp(float((p * (x + np.log(total))).sum()))
+        row_s = time_s * float((p / total).sum())
         mean = float((p * x).sum())
         return Prices(
-            fixed_s=(1.0 - share) * time_s,
-            skip_s=row_s * math.exp(float((p * self._skip_logs).sum())),
+            fixed_s=time_s * float((p * rho / total).sum()),
+            skip_s=min(time_s * float((p * r / total).sum()), row_s),
             row_s=row_s,
             row_doubt=math.sqrt(float((p * ((x - mean) ** 2 + v)).sum())),
         )
 
-    def _follow_pace(self, p: Array, v: Array, moves: float, K: Array, e: Array) -> None:
-        """Book on the pace what of an error is not due to a cost that was not known yet, by their variances.
+    def _pace_after(self, v: Array, moves: float, K: Array, e: Array) -> tuple[Array, Array]:
+        """Return ln σ and its variance under each hypothesis if the pace moves by as much.
 
-        ``p`` is how likely the hypotheses are together with one way in which the pace may have moved.
+        Of an error only that part is booked on the pace which is not due to a cost that was not known yet, by their
+        variances.
         """
-        state = self.state
-        pace = state.pace_variance + moves
-        share = np.minimum(pace / (v + moves), 1.0)
-        state.pace_log += float((p * share * K * e).sum())
-        state.pace_variance += float((p * (pace * (1.0 - share * K) - state.pace_variance)).sum())
+        variance = self.state.pace_variance + moves
+        share = np.minimum(variance / (v + moves), 1.0) * K
+        return self.state.pace_log + share * e, variance * (1.0 - share)
 
     def _noise_after(self, p: Array, e: Array, jumped: Array, expected: Array, noise: float) -> float:
         """Return g after a batch: more of it where errors are larger than expected; jumps do not count.
@@ -247,9 +252,17 @@ class PaceFilter:
         change = _LEARNS * says * (float((p * squares).sum()) - 1.0)
         return min(max(self.state.noise_scale * math.exp(change), _LEAST_NOISE), _MOST_NOISE)
 
+    def _fits(self) -> bool:
+        """Say whether the state is one of this grid."""
+        state, size = self.state, self._first_weights.size
+        lists = (state.weights, state.row_logs, state.row_variances)
+        return all(len(one) == size for one in lists) and math.isclose(state.grid_middle, self._middle)
+
     def _begin(self) -> None:
         """Believe what is configured: two independent normal logarithms of F and c, seen from each ρ."""
-        config = self.config
+        config, state = self.config, self.state
+        state.noise_scale, state.pace_log, state.pace_variance, state.run_batches = 1.0, 0.0, 0.0, 0.0
+        state.usual_kept, state.usual_dropped, state.grid_middle = 0.0, 0.0, self._middle
         fixed, row = config.fixed_doubt**2, config.row_doubt**2
         x = math.log(config.row_s) - row / (fixed + row) * (self._fixed_logs - self._middle)
         v = np.full_like(self._first_weights, fixed * row / (fixed + row) + config.new_run_doubt**2)

@@ -8,8 +8,9 @@ that took, w, as a part of the batch's time. A call takes time of its own, whate
 
 with a the time of the call, u that of a unit and σ the pace of the machine. The three are told apart as for rows
 (:mod:`~spillway.core.control.pace_filter`): small batches tell about the call, large ones about the unit, and a
-slow moment is the machine's. A batch whose units should take less than a twentieth of a call says nothing of a unit
-and is left out. What is left of the batch's time is for its rows (:mod:`~spillway.core.control.cost_model`).
+slow moment is the machine's. A batch of fewer than 10,000 units that should take less than a twentieth of a call says
+nothing of a unit and is left out. What is left of the batch's time is for its rows
+(:mod:`~spillway.core.control.cost_model`).
 
 **Cold start.** Before anything has been timed a unit is taken to cost ``cold_unit_s``. The compiled operators take 1
 to 50 ns, so the first batch is given a fiftieth of what it could do, or all. As long as the price is not sure, it
@@ -39,6 +40,7 @@ from spillway.core.control.state import from_snapshot, to_snapshot
 
 _CALL_DOUBT, _UNIT_DOUBT = 1.5, 2.5  # of their logarithms at first
 _LEAN, _MOST_LEAN = 0.5, 0.5  # standard deviations, and at most this much in logarithms
+_MANY_UNITS = 10_000.0  # from which on a batch is learned from whatever a unit is believed to cost
 _TELLING = 0.05  # of a call: what the units of a batch should take to be learned from
 _LEAST_S = 1e-6  # of work that is worth timing
 
@@ -111,9 +113,9 @@ class UnitCost:
         return self.unit_s
 
     def _tells(self, units: float) -> bool:
-        """Say whether units should be a telling part of a batch's time: the rest of it is the call's."""
+        """Say whether there are many units, or units that should be a telling part of the time beside the call."""
         prices = self._filter.prices()
-        return units * prices.row_s >= _TELLING * prices.fixed_s
+        return units >= _MANY_UNITS or units * prices.row_s >= _TELLING * prices.fixed_s
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as a JSON-ready dict, from which ``build(state)`` goes on exactly."""
