@@ -311,7 +311,7 @@ class Loop:
             "unit_cost": self._unit.snapshot(),
         }
         try:
-            self._folder.write("latest.json", json.dumps(state, allow_nan=False))
+            self._folder.write("latest.json", json.dumps(state, allow_nan=False, separators=(",", ":")))
         except (OSError, ValueError, TypeError) as error:
             self.note(f"the decision could not be published, an older one stays in force: {error}")
 

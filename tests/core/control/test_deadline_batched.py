@@ -11,6 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from spillway.core.control import CostModelConfig, Sample, make
+from spillway.core.control.cost_model import cost_fields
 from tests.core.control import draw
 from tests.core.control.batch_engine import drive
 
@@ -277,6 +278,20 @@ def test_limits_are_varied_while_the_cost_is_unsure_and_no_longer():
     assert max(varied) > middle > min(varied)
     calm = [unsure.step(batch(spread=0.5)).queue_limit_rows for _ in range(6)]
     assert len({round(limit) for limit in calm[1:]}) == 1, "nothing is lost to learn where everything fits"
+
+
+def test_a_restart_leaves_rows_a_sixth_of_the_target_though_everything_is_taken_to_be_slow():
+    controller, model = deadline(3.0), CostModelConfig().build()
+    for rows in (5_000, 30_000, 12_000, 20_000) * 6:
+        costs = model.update(arrived_rows=rows, kept_rows=rows, busy_s=0.84 + 45e-6 * rows)
+        controller.step(
+            batch(arrived=rows, kept=rows, cost=costs.cost_s, fixed=costs.fixed_s, busy=0.84 + 45e-6 * rows)
+        )
+    cold = model.begin_run()
+    nothing = Sample(at_s=2.0, period_s=0.0, arrived_rows=0, kept_rows=0, **cost_fields(cold))
+    limits = [controller.step(nothing).queue_limit_rows for _ in range(3)]
+    assert min(limits) >= 0.99 * 0.5 / cold.cost_s
+    assert len(set(limits)) == 1, "nothing is varied where no rows were shed"
 
 
 @pytest.mark.parametrize("trigger_s", [1.9, 2.0, 5.0, 10.0])

@@ -111,6 +111,16 @@ def test_one_slow_batch_does_not_starve_those_that_follow(units: float, work_s: 
     assert 8e-9 < unit.unit_s < 20e-9
 
 
+def test_units_that_get_fifty_thousand_times_as_dear_are_not_left_out() -> None:
+    """Batches of one size leave open whether the call or its units got dear, so both are taken to be."""
+    unit = UnitCostConfig().build()
+    for units in (1e7, 5e7, 2e7) * 5:
+        unit.update(units=units, work_s=0.002 + 2e-9 * units)
+    for _ in range(30):
+        unit.update(units=10_000.0, work_s=1.0)
+    assert unit.unit_s > 1_000 * 2e-9
+
+
 @pytest.mark.parametrize("call_s", [0.001, 0.02, 0.2])
 def test_the_time_of_a_call_is_not_booked_on_units(call_s: float) -> None:
     """Small batches, whose time is nearly all call, after large ones and before them."""

@@ -16,15 +16,15 @@ batches in a row miss what was expected of them. The mean is taken over those of
 not known of the cost of a row; the best t is looked up on a grid. So there is no margin to choose: a quiet machine
 has one of a few percent, a noisy one more, and a model that is wrong on the whole is made up for.
 
-**Without errors**, and if late rows only did not count,
+**The least room.** Without errors, and if late rows cost nothing, the best batch time would be
 
     t = y_d / 2               if F <= y_d / 3: all rows are in time
     t = 2 F y_d / (F + y_d)   above: not all rows can be in time
 
-and in the second case t - F is F (y_d - F) / (y_d + F): y_d / 6 or a little more where F is a third to a half of the
+In the second case t - F is F (y_d - F) / (y_d + F): y_d / 6 or a little more where F is a third to a half of the
 target, and less above. Therefore rows get at least **a sixth of the target** in every batch, or that much where F is
-more than half of it (:func:`~spillway.core.control.values.least_room_s`), however much time the batch itself and the
-rows that it drops take: to shed more would lose rows and hardly shorten anything.
+more than half of it (:func:`~spillway.core.control.values.least_room_s`), whatever G(t) says and however much time
+the batch itself and the rows that it drops take: to shed more would lose rows and hardly shorten anything.
 
 **What is not sure.** If rows cost exp(δ) times what is believed, a batch of the size of those seen lately still takes
 t₀, as they did, and one that should take t takes t + (exp(δ) - 1)(t - t₀): only what goes beyond them is unsure.
