@@ -295,7 +295,7 @@ def test_a_foreign_state_is_refused():
     for wrong in (
         {**state, "kind": "ctrl"},
         {**state, "version": 1},
-        {**state, "means": [1.0, math.nan, 2.0, 0.0]},
+        {**state, "weights": [1.0, math.nan, 2.0, 0.0]},
         {**state, "doubt": 3},
     ):
         with pytest.raises(SpillwayError):
