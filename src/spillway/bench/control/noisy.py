@@ -14,8 +14,8 @@ restart.kept_over_reference        rows kept in the ten batches after a crash wi
 idle.loss                          the largest share of rows lost where all of them fit the target, or where trigger
                                    and fixed time alone exceed it, at any trigger and lag, from the first batch on
 delivered_over_best.deadline       rows delivered within the target over the most that any shedder of a family
-                                   delivers that knows the costs (:func:`best_delivered`), from the tenth second on:
-                                   the least over all loads
+                                   delivers that knows the costs (:mod:`~spillway.sim.best`), from the tenth second
+                                   on: the least over all loads
 delivered_over_best.lags           the same with decisions up to five batches late
 p99_over_target.lags               the 99th percentile of the delay over the target, the largest of those
 ================================== ==================================================================================
@@ -35,8 +35,8 @@ from spillway.bench.control.runs import geometric_mean
 from spillway.bench.figures import panels, save
 from spillway.bench.results import Figure
 from spillway.core.control import Controller, make
-from spillway.replay.traces import Rates
-from spillway.sim import BatchedEngine, Machine, Outcome
+from spillway.sim import Machine, Outcome
+from spillway.sim.best import best_delivered, delivered
 from spillway.sim.reference import Reference
 
 FIRST_SEED = 1000
@@ -45,7 +45,6 @@ TRIGGERS_S = (0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
 LAGS = (0, 1, 2, 3, 5)
 AFTER_RESTART = 10  # batches
 LEARN_S = 10.0  # that do not count where the best is told the costs from the first batch on and we have to learn them
-_SHARES = (0.3, 0.36, 0.42, 0.46, 0.48, 0.5, 0.53, 0.57, 0.63, 0.7, 0.8, 0.9)  # of the target, for a batch
 Tell = Callable[[str], None]
 
 
@@ -59,12 +58,6 @@ class Compared:
     reference_within: float
     in_time: float
     after_restart: float | None = None
-
-
-def delivered(outcome: Outcome, *, from_s: float = 0.0) -> float:
-    """Return the rows that arrived from a given second on and were delivered within the target."""
-    counted = outcome.arrival_s >= from_s
-    return float((outcome.delay_s[counted] <= outcome.targets.at(outcome.arrival_s[counted])).sum())
 
 
 def within(outcome: Outcome) -> float:
@@ -90,16 +83,6 @@ def compare(one: Plant, profile: str, machine: Machine) -> Compared:
 def deadline(one: Plant) -> Controller:
     """Return the controller as it is on Spark."""
     return make("deadline", target_delay_s=one.target_s, engine="batched")
-
-
-def best_delivered(engine: BatchedEngine, trace: Rates, target_s: float) -> float:
-    """Return the most rows within the target of any shedder that knows the costs and aims at one batch time.
-
-    Its batches take a fixed share of the target, from 0.3 to 0.9, or it keeps everything.
-    """
-    family: list[Controller] = [Reference(target_s, batch_share=share, least_room=0.02) for share in _SHARES]
-    family.append(make("none", target_delay_s=target_s))
-    return max(delivered(engine.run(trace, one, target_s), from_s=LEARN_S) for one in family)
 
 
 def neighbours(out: Path | None, *, plants: int, tell: Tell) -> tuple[Figure, dict[str, float]]:
@@ -185,7 +168,7 @@ def _over_best(one: Plant, load: float, *, lag: int) -> tuple[float, float]:
     """Return rows in time over the best, and the 99th percentile of the delay over the target."""
     trace, target_s = one.steady(load), one.target_s
     ours = one.engine(Machine(), estimate=True, lag_batches=lag).run(trace, deadline(one), target_s)
-    best = best_delivered(one.engine(Machine(), estimate=False), trace, target_s)
+    best = best_delivered(one.engine(Machine(), estimate=False), trace, target_s, from_s=LEARN_S)
     p99_s = float(np.nanquantile(ours.delay_s[ours.arrival_s >= LEARN_S], 0.99))
     return delivered(ours, from_s=LEARN_S) / best, p99_s / target_s
 
