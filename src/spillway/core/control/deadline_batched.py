@@ -66,7 +66,7 @@ from typing import TYPE_CHECKING
 from spillway.core.control.base import BaseController, TargetState
 from spillway.core.control.batch_time import best_batch_s
 from spillway.core.control.model import LEAST_COST_S, MOST_COST_S, MOST_ROWS
-from spillway.core.control.values import IDLE_SHARE, Decision, Sample, least_room_s
+from spillway.core.control.values import Decision, Sample, least_room_s, was_idle
 from spillway.core.control.wording import duration
 
 if TYPE_CHECKING:
@@ -88,16 +88,18 @@ _ALIKE = 1.5  # factor of rows within which two batches count as equally large
 _OVERRUN = 1.5  # times t: how long a batch may take if its rows are as dear as they may well be
 _COLD_ERROR = 100.0  # times the cold cost: how dear a row may well be that has hardly been seen
 _LEAST_SEEN = 2  # batches with rows, before more than the cold start is made of them
+_TELLING_ROWS = (
+    0.05  # of those that are let in at the cold start, from which one batch says something of a row
+)
 _COLD_DOUBT = 0.1  # spread of a cost that is more than a guess from one or two batches
 _HARDLY_KNOWN = 0.7  # spread of a cost that may be off by a factor of two
 _COLD_SHARE = 0.45  # of the target, for the rows of a batch of which nothing is known
-_LEAST_BATCHES = 10  # of them, before anything is made of it
-_LONG_BATCH = 4.0  # times F, where F alone misses the target: three quarters of the time are for rows
 _TURNS = (1.0, -1.0, -1.0, 1.0, -1.0, 1.0)  # ups and downs, in an order that no trend looks like
 _VARIED = 0.04  # of a batch's time, by which its rows are varied while their cost is not sure
 _UNSURE = 0.2  # spread of the cost from which on they are varied in full
 _MOST_VARIED = 0.25  # of the rows
 _MOSTLY = 0.7  # of the rows kept: then nothing is varied
+_BAD_DAY = 0.9  # of the batches take less than on a bad day
 _SURE = 3.0  # batches in a row after which a target is taken to be out of reach
 
 
@@ -151,17 +153,19 @@ class BatchedDeadline(BaseController):
         state, y = self.state, self._target_left_s()
         trigger_s = state.trigger_s or 0.0
         out_of_reach = self._out_of_reach(y)
-        cold = self.config.cold_cost_s or 10e-6
+        cold = self._cold_cost_s()
         c = cold if state.cost_s is None else state.cost_s
         F, s, u = state.fixed_s, state.skip_s, sample.unit_s
-        t = self._batch_s(sample, y, trigger_s)
+        sure_F, sure_c = self._sure_costs(F, c)
+        least_s = self._least_room_s(y) * (1.0 if self._is_known() else c / sure_c)
+        t = max(self._batch_s(sample, y, trigger_s), F + least_s)
         if out_of_reach:
             t = max(t, trigger_s)
         room = t - F
         by_model = room / c * (1.0 if u is None else _ROWS_BESIDE_WORK)
-        sure = self._sure_rows(t, y, F, c, cold)
+        sure = max(max(_OVERRUN * t - sure_F, self._least_room_s(y)) / sure_c, t / (cold * _COLD_ERROR))
         if self._is_cold():
-            by_model = sure = _COLD_SHARE * y / cold
+            by_model = sure = self._cold_rows()
         limit = min(max(min(by_model, sure) * self._varied(sample, c * by_model / t), 1.0), MOST_ROWS)
         reason = (
             self._reason_out_of_reach(sample, limit)
@@ -179,6 +183,10 @@ class BatchedDeadline(BaseController):
             fixed_s=F,
             cost_s=c if self._is_known() else None,
             trigger_s=state.trigger_s,
+            sure_fixed_s=sure_F,
+            sure_cost_s=None if self._is_cold() else sure_c,
+            cold=self._is_cold(),
+            bad_day=self._bad_day(),
             target_delay_s=state.target_delay_s,
             work_budget=budget,
             row_work=min(c / u, MOST_ROWS) if u else 0.0,
@@ -236,7 +244,7 @@ class BatchedDeadline(BaseController):
             mean_s = min(max(sample.delay_s - sample.busy_s, -MOST_COST_S), MOST_COST_S)
             extra_s = min(extra_s, mean_s - 0.5 * waited_s)
         state.extras_s = [*state.extras_s[1 - _EXTRAS :], extra_s]
-        if sample.idle_s > IDLE_SHARE * waited_s:
+        if was_idle(sample.idle_s, waited_s):
             seen_s = max(min(before_s - self._extra_s(), waited_s), 0.0)
             state.triggers_s = [*state.triggers_s[1 - _TRIGGERS :], seen_s]
         else:  # batches that follow one another sooner do not wait for a trigger
@@ -271,30 +279,40 @@ class BatchedDeadline(BaseController):
         state.hopeless_periods = min(state.hopeless_periods + 1.0, _SURE) if beyond else 0.0
         return state.hopeless_periods >= _SURE
 
-    def _sure_rows(self, t: float, y: float, F: float, c: float, cold: float) -> float:
-        """Return how many rows take little longer than t even if they are as dear as they may well be.
+    def _sure_costs(self, F: float, c: float) -> tuple[float, float]:
+        """Return the time of a batch and of a row if rows are as dear as they may well be.
 
-        That is by a factor of the spread, but a row has never taken more than the whole of a batch over its rows, and
-        before it has been seen it is not taken to be a hundred times as dear as at the cold start. A fixed time that
-        is as uncertain as the cost is no reason for a batch that takes longer than half of the target.
+        That is by a factor of the spread, but a row has never taken more than the whole of a batch over its rows. What
+        the batches seen lately take is known, so the dearer rows are, the less of that is the fixed time.
         """
-        if not self._is_known():
-            least_s = self._least_batch_s() + self._least_room_s(y)
-            t = min(t, max(0.5 * y, least_s, self.state.trigger_s or 0.0))
+        usual_s, usual_rows = self._seen_s(), self._usual_rows()
         dearest_s = [busy_s / rows for busy_s, rows in self.state.batches if rows > 0.0]
-        by_dearest = max(_OVERRUN * t - F, self._least_room_s(y)) / min(
-            c * math.exp(_DEARER * self.state.spread), *dearest_s, MOST_COST_S
-        )
-        return max(by_dearest, t / (cold * _COLD_ERROR))
+        if usual_rows:
+            dearest_s.append(usual_s / usual_rows)
+        row_s = max(min(c * math.exp(_DEARER * self.state.spread), *dearest_s, MOST_COST_S), LEAST_COST_S)
+        return min(max(usual_s - row_s * usual_rows, 0.0), F), row_s
+
+    def _bad_day(self) -> float:
+        """Return the factor by which one batch of ten takes longer than expected, or more."""
+        errors = sorted(self.state.errors)
+        return math.exp(max(errors[int(_BAD_DAY * (len(errors) - 1))], 0.0))
 
     def _is_known(self) -> bool:
         """Say whether the cost of a row is known well enough to tell a slow machine from dear rows."""
         return self.state.cost_s is not None and self.state.spread < _HARDLY_KNOWN
 
     def _is_cold(self) -> bool:
-        """Say whether next to nothing is known of a row: too few batches, and a cost that may be anything."""
-        seen = sum(rows > 0.0 for _, rows in self.state.batches)
-        return seen < _LEAST_SEEN and (self.state.cost_s is None or self.state.spread > _COLD_DOUBT)
+        """Say whether next to nothing is known of a row: a cost that may be anything, and too few batches or rows."""
+        rows = [rows for _, rows in self.state.batches if rows > 0.0]
+        seen = len(rows) >= _LEAST_SEEN or max(rows, default=0.0) >= _TELLING_ROWS * self._cold_rows()
+        return not seen and (self.state.cost_s is None or self.state.spread > _COLD_DOUBT)
+
+    def _cold_rows(self) -> float:
+        """Return how many rows a batch may have of which nothing is known."""
+        return _COLD_SHARE * self._target_left_s() / self._cold_cost_s()
+
+    def _cold_cost_s(self) -> float:
+        return self.config.cold_cost_s or 10e-6
 
     # What follows from it
 
@@ -307,15 +325,17 @@ class BatchedDeadline(BaseController):
             y,
             F,
             state.errors,
-            spread=state.spread if self._is_known() else 0.0,  # what is hardly known is bounded by _sure_rows
+            spread=state.spread
+            if self._is_known()
+            else 0.0,  # what is hardly known is bounded in another way
             seen_s=self._seen_s(),
             dropping=min(dropping, 1.0),
             trigger_s=trigger_s,
         )
-        t = max(best_s, F + self._least_room_s(y))
-        if len(state.batches) >= _LEAST_BATCHES and self._least_batch_s() >= y:
-            return max(t, _LONG_BATCH * F)
-        return t
+        if self._is_known():
+            return best_s
+        # A fixed time that is as uncertain as the cost of a row is no reason for a batch of more than half the target.
+        return min(best_s, max(0.5 * y, self._least_batch_s() + self._least_room_s(y), trigger_s))
 
     def _seen_s(self) -> float:
         """Return how long batches of the sizes seen lately take: what is not sure of a row is sure of them."""

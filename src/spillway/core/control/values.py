@@ -13,13 +13,17 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from spillway.errors import SpillwayError, invalid
 
-IDLE_SHARE = 0.05
-"""Of the time between two cuts: a query that was idle for more than this waited for its trigger, or for rows."""
+_IDLE_SHARE, _IDLE_S = 0.05, 0.25  # of the time between two cuts, and at most this long: see was_idle
+_HALF_BUSY = 0.5  # of the time: what a query is taken to need of which nothing is known yet
+_LONGEST_UNKNOWN = (
+    8.0  # times the target: how long a batch may take after an idle time that may be no trigger
+)
 
 LEAST_ROOM = 1.0 / 6.0
 """Of the target: rows get this much time in every batch, since less would hardly shorten it (see DEADLINE)."""
 
-_LEAST_NEAR_TARGET = 0.02  # of the target, where the fixed time nearly takes all of it
+_NEAR_TARGET = 0.8  # of the target: a fixed time beyond it leaves next to no row in time
+_LONG_ROOM = 3.0  # times F, for the rows of a batch that misses the target anyway: three quarters of its time
 
 _SHORTENED, _LENGTHENED = 0.75, 0.5  # of what the batch before was too long or too short
 _MUCH_LONGER = 1.3  # times as long as a batch was expected to take
@@ -27,19 +31,30 @@ _WHILE_UNKNOWN = 2.0  # times the trigger, for a batch of an idle query whose ro
 _TELLING_ROWS = 100.0  # of a batch, from which its time says something of a row
 
 
+def was_idle(idle_s: float, waited_s: float) -> bool:
+    """Say whether a query has waited for its trigger, or for rows, in the time between two cuts.
+
+    >>> was_idle(0.1, 1.0), was_idle(0.02, 1.0), was_idle(0.3, 10.0)
+    (True, False, True)
+    """
+    return idle_s > min(_IDLE_SHARE * waited_s, _IDLE_S)
+
+
 def least_room_s(fixed_s: float, target_s: float) -> float:
     """Return the time that rows get in every batch, however much the batch itself and dropped rows take.
 
     A sixth of the target, and less where F takes more than half of it: there the best batch time 2 F y / (F + y)
-    leaves F (y - F) / (F + y). Beyond the target nothing is in time and a sixth it is again.
+    leaves F (y - F) / (F + y). From F = 0.8 y on, where not even one row in eight can be in time, it goes over into
+    3 F, three quarters of a batch: what is shed there is lost and hardly anything comes sooner.
 
-    >>> [round(least_room_s(fixed_s, 3.0), 2) for fixed_s in (0.3, 1.5, 2.4, 2.99, 4.0)]
-    [0.5, 0.5, 0.27, 0.06, 0.5]
+    >>> [round(least_room_s(fixed_s, 3.0), 2) for fixed_s in (0.3, 1.5, 2.4, 2.7, 3.0, 4.0)]
+    [0.5, 0.5, 0.27, 4.12, 9.0, 12.0]
     """
     F, y = fixed_s, target_s
-    if not 0.5 * y < F < y:
+    if F <= 0.5 * y:
         return LEAST_ROOM * y
-    return max(F * (y - F) / (F + y), _LEAST_NEAR_TARGET * y)
+    beyond = min(max((F / y - _NEAR_TARGET) / (1.0 - _NEAR_TARGET), 0.0), 1.0)
+    return (1.0 - beyond) * F * (y - F) / (F + y) + beyond * _LONG_ROOM * F
 
 
 class _Json:
@@ -156,6 +171,10 @@ class Decision(_Json):
     fixed_s           of that, what a batch takes whatever its size
     cost_s            what a kept row takes; None while that is hardly known
     trigger_s         time between the cuts of batches that rows wait for in any case; None: not known
+    sure_fixed_s      ``fixed_s`` if rows are as dear as they may well be
+    sure_cost_s       ``cost_s`` if they are; None where nobody can tell
+    cold              whether nothing at all is known of the cost of a row yet
+    bad_day           how many times as long as expected one batch of ten takes
     admit_rows        rows wanted in the next period (v · T); below 0: that many should leave the queue
     work_budget       work units (comparisons, probes) stateful operators may spend in a batch; None: no bound
     row_work          what a row of the batch takes off the budget, in units
@@ -173,6 +192,10 @@ class Decision(_Json):
     fixed_s: float = 0.0
     cost_s: float | None = None
     trigger_s: float | None = None
+    sure_fixed_s: float = 0.0
+    sure_cost_s: float | None = None
+    cold: bool = False
+    bad_day: float = 1.0
     admit_rows: float | None = None
     work_budget: float | None = None
     row_work: float = 0.0
@@ -184,9 +207,11 @@ class Decision(_Json):
         _check(self, "keep_ratio", 0.0, 1.0)
         _check(self, "queue_limit_rows", 0.0, math.inf, optional=True)
         _check(self, "skip_cost", 0.0, 1.0)
-        for name in ("least_rows", "batch_s", "cost_s", "trigger_s"):
+        for name in ("least_rows", "batch_s", "cost_s", "trigger_s", "sure_cost_s"):
             _check(self, name, 0.0, math.inf, optional=True)
-        _check(self, "fixed_s", 0.0, math.inf)
+        for name in ("fixed_s", "sure_fixed_s"):
+            _check(self, name, 0.0, math.inf)
+        _check(self, "bad_day", 1.0, math.inf)
         _check(self, "admit_rows", -math.inf, math.inf, optional=True)
         _check(self, "work_budget", 0.0, math.inf, optional=True)
         _check(self, "row_work", 0.0, math.inf)
@@ -212,12 +237,43 @@ class Decision(_Json):
         0.2
         """
         limit = self.limit_for(waited_s, idle_s, unreported)
-        if limit is None or rows <= limit:
+        if limit is None or rows <= limit or self.fits_whole(rows, waited_s, unreported):
             return self.keep_ratio
         share = limit / rows
         left = (share - self.skip_cost) / (1.0 - self.skip_cost) if self.skip_cost < 1.0 else 0.0
         least = 0.1 * limit if self.least_rows is None else min(self.least_rows, limit)
         return min(self.keep_ratio, max(left, least / rows))
+
+    def fits_whole(
+        self, rows: float, waited_s: float | None, unreported: tuple[float, float] | None = None
+    ) -> bool:
+        """Say whether all rows of a batch are in time even on a bad day, and those that come meanwhile are, too.
+
+        A batch of time b whose oldest row has waited w is in time if w + b is within the target. While it runs, rows
+        go on coming at the rate of its own; they wait for b or for the trigger and fill the next batch. A limit alone
+        would shed in vain after a batch that took long by chance, although the query is not overloaded. Where nothing
+        is known of the cost of a row, the query is taken to be half busy, as one that is started usually is, or what
+        the batch before took, if it is not reported yet, is taken for its rows.
+
+        >>> decision = Decision(target_delay_s=2.0, sure_fixed_s=0.2, sure_cost_s=0.001)
+        >>> decision.fits_whole(600, 0.9), decision.fits_whole(950, 0.9), decision.fits_whole(600, 0.3)
+        (True, False, False)
+        >>> [Decision(target_delay_s=2.0, cold=True).fits_whole(1e6, waited_s) for waited_s in (1.2, 1.5)]
+        [True, False]
+        """
+        y, F, c = self.target_delay_s, self.sure_fixed_s, self.sure_cost_s
+        if y is None or not waited_s or self.work_budget is not None:
+            return False
+        if self.cold and unreported is not None and unreported[1] >= _TELLING_ROWS:
+            F, c = 0.0, waited_s / unreported[1]
+        elif self.cold:
+            return (1.0 + _HALF_BUSY) * waited_s <= y
+        elif c is None:
+            return False
+        batch_s = F + c * rows
+        next_waits_s = max(batch_s, self.trigger_s or 0.0)
+        next_batch_s = F + c * rows / waited_s * next_waits_s
+        return max(waited_s + self.bad_day * batch_s, next_waits_s + self.bad_day * next_batch_s) <= y
 
     def limit_for(
         self,
@@ -233,7 +289,8 @@ class Decision(_Json):
 
         * Rows that wait for the next trigger so long that the target leaves their batch next to nothing are late
           whatever is shed: the batch may take as long as they wait, so that it is done before the next trigger, and
-          twice as long while the cost of a row is hardly known, since an idle query is probably not overloaded.
+          twice as long while the cost of a row is hardly known, since an idle query is probably not overloaded. As long
+          as it may have been a lack of rows instead of a trigger, eight times the target are the most.
         * A batch before that took much longer than expected and is not in the decision yet tells how slow the machine
           is now: the limit is what fits if everything takes as many times as long. While the cost of a row is hardly
           known, its rows are taken to be dear instead. This bridges the dead time of the feedback.
@@ -252,10 +309,10 @@ class Decision(_Json):
         limit, t, y = self.queue_limit_rows, self.batch_s, self.target_delay_s
         if limit is None or t is None or y is None or waited_s is None:
             return limit
-        idle = idle_s > IDLE_SHARE * waited_s
+        idle = was_idle(idle_s, waited_s)
         trigger_s = self.trigger_s
         if trigger_s is None:
-            trigger_s = waited_s if idle else 0.0
+            trigger_s = min(waited_s, _LONGEST_UNKNOWN * y) if idle else 0.0
         room, least_s = t - self.fixed_s, self._least_s(y)
         if trigger_s > 0.0 and trigger_s + self.fixed_s >= y - least_s:
             factor = _WHILE_UNKNOWN if self.cost_s is None else 1.0
@@ -276,7 +333,7 @@ class Decision(_Json):
         """Return the time that rows get in any case."""
         if self.least_rows is not None and self.cost_s is not None:
             return self.least_rows * self.cost_s
-        return least_room_s(self.fixed_s, target_s)
+        return min(least_room_s(self.fixed_s, target_s), LEAST_ROOM * target_s)
 
     def _limit_after(self, took_s: float, arrived_rows: float, kept_rows: float) -> float:
         """Return how many rows fit after a batch that took so long, infinite where it took as long as expected.
