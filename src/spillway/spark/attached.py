@@ -166,11 +166,9 @@ class Attached:
 
     def _controller_maker(self, chosen: str | Steps) -> Callable[[dict[str, Any] | None], Controller]:
         if isinstance(chosen, str):
-            # A period of the paper is a batch here; how long it really was, and what its fixed time leaves for rows,
-            # comes with each sample. A batch that meets the target takes half of it.
-            options: dict[str, Any] = {"period_s": self._target_delay_s / 2}
-            if chosen == "deadline":
-                options["engine"] = "batched"
+            # A period of the paper is a batch here. How long each one really was comes with its sample, and so does
+            # what its fixed time leaves for rows. The processor is ours: neighbours are in the cost that is measured.
+            options: dict[str, Any] = {"engine": "batched"} if chosen == "deadline" else {}
 
             def by_name(state: dict[str, Any] | None) -> Controller:
                 return control.make(

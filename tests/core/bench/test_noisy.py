@@ -33,6 +33,21 @@ def test_a_query_that_sheds_without_need_fails_by_idle_loss(monkeypatch: pytest.
     assert noisy._idle_loss(plant(1), trigger_s=5.0) == pytest.approx(0.1, abs=0.01)
 
 
+def test_a_query_that_keeps_everything_after_a_restart_fails_by_its_share_within_the_target(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(noisy, "deadline", controller("none"))
+    one = plant(1)
+    found = noisy.compare(one, "restart", machines(one.seed)["restart"])
+    assert found.restart_gap is not None
+    assert found.restart_gap > 0.3
+
+
+def test_a_query_that_sheds_cheap_rows_fails_by_idle_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(noisy, "deadline", controller("fixed", keep_ratio=0.9))
+    assert noisy._cheap_rows_loss(plant(1)) == pytest.approx(0.1, abs=0.01)
+
+
 def test_a_query_that_sheds_too_much_fails_by_the_rows_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(noisy, "deadline", controller("fixed", keep_ratio=0.1))
     one = replace(plant(1), load=2.0)

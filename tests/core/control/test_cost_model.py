@@ -75,7 +75,7 @@ def test_tiny_batches_say_nothing_of_a_row_and_it_stays_unsure(rows):
     costs = feed(fresh(), [rows] * 60, fixed=0.4, noise=0.1)
     assert 1e-6 < costs.cost_s < 1e-3
     assert costs.spread > 1.0
-    assert costs.busy_s(rows, rows) == pytest.approx(0.4, rel=0.25)
+    assert costs.busy_s(rows, rows) == pytest.approx(0.4, rel=0.3)
 
 
 def test_one_large_batch_after_tiny_ones_tells_what_a_row_costs():

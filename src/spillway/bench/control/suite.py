@@ -84,7 +84,10 @@ def run(request: Request) -> Results:
         out, plants=plants, tell=lambda what: request.tell(what, total - 2, total)
     )
     figures["loads"], swept = sweeps(
-        out, plants=1 if request.quick else 4, tell=lambda what: request.tell(what, total - 1, total)
+        out,
+        plants=1 if request.quick else 4,
+        quick=request.quick,
+        tell=lambda what: request.tell(what, total - 1, total),
     )
     request.tell("done", total, total)
     return Results(

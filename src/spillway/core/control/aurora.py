@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from spillway.core.control.actuate import keep_ratio_at_entry
 from spillway.core.control.base import BaseController, ControllerConfig, CostState
-from spillway.core.control.model import MOST_ROWS, capacity_rows_per_s, signals
+from spillway.core.control.signals import keep_all, signals
 from spillway.core.control.values import Decision, Sample
 
 
@@ -33,7 +32,8 @@ class Aurora(BaseController):
 
     The queue is not looked at (open loop). Rows that entered while the forecast or the cost was wrong stay
     queued for good, so the delay settles wherever the errors of the past have left it, and the target plays
-    no part.
+    no part. On a batch engine (:mod:`~spillway.core.control.signals`) v T rows may enter with T = max(t, t_d) and
+    H = 1 - F / t_d: a batch that took long is followed by one that takes nearly as long.
     """
 
     kind = "aurora"
@@ -44,16 +44,12 @@ class Aurora(BaseController):
     def step(self, sample: Sample) -> Decision:
         """Take in a finished period and decide on the next."""
         state = self.state
-        y_d = state.target_delay_s
         now = signals(sample, self.config, state)
-        T, H = now.T, now.H
-        if now.c is None:
-            return Decision(target_delay_s=y_d, reason="no row has been timed yet, so everything is kept")
+        if now is None:
+            return keep_all(state.target_delay_s)
         state.cost_s = now.c
-        L_0 = capacity_rows_per_s(now.c, H)
-        return Decision(
-            keep_ratio=keep_ratio_at_entry(L_0, now.f_in),
-            admit_rows=min(L_0 * T, MOST_ROWS),
-            target_delay_s=y_d,
-            reason=f"{now.f_in:,.0f} rows/s arrived, {L_0:,.0f} rows/s can be processed",
+        rows = now.capacity_rows
+        return now.decision(
+            rows,
+            f"{now.f_in:,.0f} rows/s arrived; {rows:,.0f} rows can be processed in the next period",
         )

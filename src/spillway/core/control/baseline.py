@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from spillway.core.control.actuate import keep_ratio_at_entry
 from spillway.core.control.base import BaseController, ControllerConfig, CostState
-from spillway.core.control.model import MOST_ROWS, capacity_rows_per_s, delay_of_queue_s, signals
+from spillway.core.control.signals import keep_all, signals
 from spillway.core.control.values import Decision, Sample
-from spillway.core.control.wording import duration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +30,12 @@ class BaselineState(CostState):
 class Baseline(BaseController):
     """Ask the model how many rows the target leaves room for, and admit just those.
 
-        u = y_d H / c - q         rows that may be added to the queue
-        v = u / T + H / c         as a rate, beside those that leave meanwhile
+        u T = y_d H / c - q       rows that may be added to the queue
+        v T = u T + T H / c       rows that may enter, beside those that leave meanwhile
 
     It looks at the queue, so it is feedback, but it corrects the whole error in one period (a deadbeat law),
-    whatever that costs, and a wrong cost or forecast is carried into the next period in full.
+    whatever that costs, and a wrong cost or forecast is carried into the next period in full. What the symbols mean
+    where a period is a batch is in :mod:`~spillway.core.control.signals`.
     """
 
     kind = "baseline"
@@ -47,19 +46,10 @@ class Baseline(BaseController):
     def step(self, sample: Sample) -> Decision:
         """Take in a finished period and decide on the next."""
         state = self.state
-        y_d = state.target_delay_s
         now = signals(sample, self.config, state)
-        T, H = now.T, now.H
-        if now.c is None:
-            return Decision(target_delay_s=y_d, reason="no row has been timed yet, so everything is kept")
-        c, q, f_in = now.c, now.q, now.f_in
-        u = y_d * H / c - q
-        v = u / T + capacity_rows_per_s(c, H)
-        state.cost_s = c
-        return Decision(
-            keep_ratio=keep_ratio_at_entry(v, f_in),
-            admit_rows=min(max(v * T, -MOST_ROWS), MOST_ROWS),
-            target_delay_s=y_d,
-            reason=f"{q:,.0f} rows wait, which takes {duration(delay_of_queue_s(q, c, H))} of {duration(y_d)}; "
-            f"{max(v, 0.0):,.0f} of {f_in:,.0f} rows/s may enter",
-        )
+        if now is None:
+            return keep_all(state.target_delay_s)
+        state.cost_s = now.c
+        uT = now.y_d * now.H / now.c - now.q
+        vT = uT + now.leaving_rows
+        return now.decision(vT, now.in_words(vT))

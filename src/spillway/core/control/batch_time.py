@@ -44,7 +44,7 @@ import numpy as np
 _GRID = np.linspace(0.15, 1.0, 86)  # of the target, in steps of a percent
 _LATE = 0.25  # of a row in time that a late one takes off
 _MANY_LATE = 4.0  # what it takes off more if all of its batch is late: a gap is worse than some late rows
-_AS_GOOD = 0.998  # of the best: the longest of those is taken, which loses least
+_AS_GOOD = 0.9965  # of the best: the longest of those is taken, which loses least
 _LEAST_LEFT = 0.2  # of each second that dropped rows leave, however many there are
 _MOST_UNSURE = 0.5  # of the spread of a cost: what is less known than that is bounded in another way
 _LEAST_FACTOR = 0.2  # by which a batch is shorter than believed, however unsure its rows are

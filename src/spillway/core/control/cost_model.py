@@ -113,7 +113,7 @@ class CostModel:
     """Online estimate of fixed, per-row and per-dropped-row time, and of the pace, from whole batches."""
 
     kind = "cost_model"
-    version = 3
+    version = 4
 
     def __init__(self, config: CostModelConfig, state: Mapping[str, Any] | None = None) -> None:
         self.config = config

@@ -6,18 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from spillway.core.control.actuate import keep_ratio_at_entry
 from spillway.core.control.base import BaseController, ControllerConfig, CostState
-from spillway.core.control.model import (
-    LEAST_COST_S,
-    MOST_ROWS,
-    capacity_rows_per_s,
-    delay_of_queue_s,
-    signals,
-)
+from spillway.core.control.model import MOST_ROWS
 from spillway.core.control.poles import PoleDesign
+from spillway.core.control.signals import Signals, keep_all, signals
 from spillway.core.control.values import Decision, Sample
-from spillway.core.control.wording import duration
 from spillway.errors import invalid, unknown
 
 
@@ -43,10 +36,10 @@ class CtrlConfig(ControllerConfig):
 
 @dataclass
 class CtrlState(CostState):
-    """e(k-1), u(k-1) and the last cost known."""
+    """e(k-1), the rows u T of the period before, and the last cost known."""
 
     error_s: float = 0.0
-    growth_rate: float = 0.0
+    growth_rows: float = 0.0
 
 
 class Ctrl(BaseController):
@@ -55,8 +48,8 @@ class Ctrl(BaseController):
     Each period, with ŷ the delay predicted from the queue and e = y_d - ŷ its error:
 
         ŷ(k) = (q(k) + 1) c(k) / H                                        (Eq. 11)
-        u(k) = H/(cT) [b0 e(k) + b1 e(k-1)] - a u(k-1)                    (Eq. 10)
-        v(k) = u(k) + f_out,     f_out = H / c(k)
+        u(k) T = H/c [b0 e(k) + b1 e(k-1)] - a u(k-1) T                   (Eq. 10, times T)
+        v(k) T = u(k) T + f_out T,     f_out = H / c(k)
         keep = v(k) / f_in(k), from 0 to 1                                (Eq. 13)
 
     =======  =======================================================================
@@ -64,23 +57,31 @@ class Ctrl(BaseController):
     =======  =======================================================================
     q        outstanding rows at the end of the period
     c        processing time per row; the last one known where it was not measured
-    u        rows per second by which the queue may grow
-    v        rows per second that may enter
+    T        length of the period
+    u T      rows by which the queue may grow in a period
+    v T      rows that may enter in a period
     f_in     rows per second that arrived; stands in for the next period's
     =======  =======================================================================
 
-    **What f_out is.** The paper adds the rate at which rows leave, without saying how it is known. It
-    writes T H / c for it where it defines BASELINE, and so do we: in the next period the engine will be
-    busy if the target is to be reached, whatever it was in the last.
+    **Rows, not rates.** What the queue grew by, u(k-1) T, is what Eq. 10 goes on from. With periods of one
+    length that is the same as u(k-1). Where they differ, a rate from a short period would count as many times
+    as much in a long one: a calm of short batches would wind it up. What the symbols mean where a period is a
+    batch, and why the loop is stable there however late decisions are, is in
+    :mod:`~spillway.core.control.signals`.
+
+    **What f_out is.** The paper adds the rate at which rows leave, without saying how it is known. It writes T
+    H / c for it where it defines BASELINE, and so do we: in the next period the engine will be busy if the
+    target is to be reached, whatever it was in the last.
 
     **Anti-windup.** The paper has none: u(k-1) is what was commanded, even if fewer rows came than were
-    allowed. With a controller pole below 1 that is harmless. In a long lull e stays at y_d, and u settles
-    at H y_d / (cT) · (b0 + b1) / (1 + a), which for the paper's gains lets the queue grow to 45 % of the
-    target within a period: no more than is wanted. With a controller pole of 1 it would grow without end;
-    ``achieved`` then puts in its place what the queue really grew by.
+    allowed. With a controller pole below 1 that is harmless. In a long lull e stays at y_d, and u T settles at
+    H y_d / c · (b0 + b1) / (1 + a), which for the paper's gains lets the queue grow to 45 % of the target
+    within a period: no more than is wanted. With a controller pole of 1 it would grow without end; ``achieved``
+    then puts in its place what the queue really grew by, on a batch engine nothing if no row was dropped.
     """
 
     kind = "ctrl"
+    version = 2  # 1 remembered u as a rate
     state_type = CtrlState
     config: CtrlConfig
     state: CtrlState
@@ -92,32 +93,21 @@ class Ctrl(BaseController):
     def step(self, sample: Sample) -> Decision:
         """Take in a finished period and decide on the next."""
         state = self.state
-        y_d = state.target_delay_s
         now = signals(sample, self.config, state)
-        T, H = now.T, now.H
-        if now.c is None:
-            return Decision(target_delay_s=y_d, reason="no row has been timed yet, so everything is kept")
-        c, q, f_in = now.c, now.q, now.f_in
+        if now is None:
+            return keep_all(state.target_delay_s)
+        c, H = now.c, now.H
         a, b0, b1 = self._gains.a, self._gains.b0, self._gains.b1
 
-        y = delay_of_queue_s(q, c, H)
-        e, e_last = y_d - y, state.error_s
-        u_last = self._last_growth(sample, now.f_out)
-        u = H / (c * T) * (b0 * e + b1 * e_last) - a * u_last
-        v = u + capacity_rows_per_s(c, H)
+        e, e_last = now.y_d - now.y, state.error_s
+        uT = H / c * (b0 * e + b1 * e_last) - a * self._last_growth(now)
+        vT = uT + now.leaving_rows
 
-        state.cost_s, state.error_s, state.growth_rate = c, e, min(max(u, -MOST_ROWS), MOST_ROWS)
-        return Decision(
-            keep_ratio=keep_ratio_at_entry(v, f_in),
-            admit_rows=min(max(v * T, -MOST_ROWS), MOST_ROWS),
-            target_delay_s=y_d,
-            reason=f"{q:,.0f} rows wait, which takes {duration(y)} of {duration(y_d)}; "
-            f"{max(v, 0.0):,.0f} of {f_in:,.0f} rows/s may enter",
-        )
+        state.cost_s, state.error_s, state.growth_rows = c, e, min(max(uT, -MOST_ROWS), MOST_ROWS)
+        return now.decision(vT, now.in_words(vT))
 
-    def _last_growth(self, sample: Sample, f_out: float | None) -> float:
-        """Return u(k-1): what was commanded, or what came of it."""
-        if self.config.anti_windup == "none" or f_out is None or self.state.cost_s is None:
-            return self.state.growth_rate
-        T = sample.period_s if sample.period_s > 0.0 else self.config.period_s
-        return min(sample.kept_rows / max(T, LEAST_COST_S), MOST_ROWS) - f_out
+    def _last_growth(self, now: Signals) -> float:
+        """Return u T of the period before, in rows: what was commanded, or what came of it."""
+        if self.config.anti_windup == "none" or now.grown_rows is None or self.state.cost_s is None:
+            return now.carried_rows(self.state.growth_rows, self.state.cost_s or now.c)
+        return now.grown_rows

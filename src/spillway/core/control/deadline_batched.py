@@ -99,7 +99,7 @@ _VARIED = 0.04  # of a batch's time, by which its rows are varied while their co
 _UNSURE = 0.2  # spread of the cost from which on they are varied in full
 _MOST_VARIED = 0.25  # of the rows
 _MOSTLY = 0.7  # of the rows kept: then nothing is varied
-_BAD_DAY = 0.9  # of the batches take less than on a bad day
+_BY_CHANCE = 0.7  # of the pace of now: what was usual before is believed if it is not less
 _SURE = 3.0  # batches in a row after which a target is taken to be out of reach
 
 
@@ -128,6 +128,7 @@ class BatchedState(TargetState):
     triggers_s: list[float] = field(default_factory=list)
     hopeless_periods: float = 0.0
     batches: list[list[float]] = field(default_factory=list)
+    paces: list[float] = field(default_factory=list)
     turn: float = 0.0
 
     @property
@@ -140,7 +141,7 @@ class BatchedDeadline(BaseController):
     """Bound the rows of a batch so that as many as possible are delivered within the target."""
 
     kind = "deadline/batched"
-    version = 3
+    version = 4
     state_type = BatchedState
     config: DeadlineConfig
     state: BatchedState
@@ -183,10 +184,9 @@ class BatchedDeadline(BaseController):
             fixed_s=F,
             cost_s=c if self._is_known() else None,
             trigger_s=state.trigger_s,
-            sure_fixed_s=sure_F,
-            sure_cost_s=None if self._is_cold() else sure_c,
+            sure_fixed_s=sure_F * self._by_chance(),
+            sure_cost_s=None if self._is_cold() else sure_c * self._by_chance(),
             cold=self._is_cold(),
-            bad_day=self._bad_day(),
             target_delay_s=state.target_delay_s,
             work_budget=budget,
             row_work=min(c / u, MOST_ROWS) if u else 0.0,
@@ -204,6 +204,7 @@ class BatchedDeadline(BaseController):
                 min(value, MOST_COST_S) for value in (sample.fixed_s, sample.skip_s)
             )
             state.spread = min(sample.spread, 10.0)
+            state.paces = [*state.paces[1 - _LATELY :], sample.pace]
             told = [
                 state.fixed_s,
                 state.skip_s,
@@ -282,8 +283,8 @@ class BatchedDeadline(BaseController):
     def _sure_costs(self, F: float, c: float) -> tuple[float, float]:
         """Return the time of a batch and of a row if rows are as dear as they may well be.
 
-        That is by a factor of the spread, but a row has never taken more than the whole of a batch over its rows. What
-        the batches seen lately take is known, so the dearer rows are, the less of that is the fixed time.
+        That is by a factor of the spread, but a row has never taken more than the whole of a batch over its rows.
+        What the batches seen lately take is known, so the dearer rows are, the less of that is the fixed time.
         """
         usual_s, usual_rows = self._seen_s(), self._usual_rows()
         dearest_s = [busy_s / rows for busy_s, rows in self.state.batches if rows > 0.0]
@@ -292,10 +293,11 @@ class BatchedDeadline(BaseController):
         row_s = max(min(c * math.exp(_DEARER * self.state.spread), *dearest_s, MOST_COST_S), LEAST_COST_S)
         return min(max(usual_s - row_s * usual_rows, 0.0), F), row_s
 
-    def _bad_day(self) -> float:
-        """Return the factor by which one batch of ten takes longer than expected, or more."""
-        errors = sorted(self.state.errors)
-        return math.exp(max(errors[int(_BAD_DAY * (len(errors) - 1))], 0.0))
+    def _by_chance(self) -> float:
+        """Return the pace of the last few batches over that of now: a batch that is a little slow may be chance."""
+        paces = self.state.paces
+        share = median(paces) / paces[-1] if paces and paces[-1] > 0.0 else 1.0
+        return share if _BY_CHANCE < share < 1.0 else 1.0
 
     def _is_known(self) -> bool:
         """Say whether the cost of a row is known well enough to tell a slow machine from dear rows."""
@@ -334,7 +336,7 @@ class BatchedDeadline(BaseController):
         )
         if self._is_known():
             return best_s
-        # A fixed time that is as uncertain as the cost of a row is no reason for a batch of more than half the target.
+        # A fixed time that is as unsure as the cost of a row is no reason for a batch of more than half the target.
         return min(best_s, max(0.5 * y, self._least_batch_s() + self._least_room_s(y), trigger_s))
 
     def _seen_s(self) -> float:

@@ -19,24 +19,16 @@ H       headroom: the share of the processor that the query gets, 0 < H <= 1
 
 The delay of a row is only known when the row has left, which is too late to control it by. The queue is
 known at once, so all controllers work on the delay that this model predicts from the queue (Section 4.5.1).
+What these equations come to on a batch engine is in :mod:`~spillway.core.control.signals`.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from spillway.core.control.values import Sample
-
-if TYPE_CHECKING:
-    from spillway.core.control.base import ControllerConfig, CostState
 
 # Bounds of what is believed of a measurement. They keep every quotient and product of the control laws
 # finite.
 LEAST_COST_S = 1e-12
 MOST_COST_S = 1e6
 MOST_ROWS = 1e15
-_LEAST_HEADROOM = 0.05
 
 
 def delay_of_queue_s(queue_rows: float, cost_s: float, headroom: float = 1.0) -> float:
@@ -64,40 +56,3 @@ def capacity_rows_per_s(cost_s: float, headroom: float = 1.0) -> float:
     190
     """
     return headroom / cost_s
-
-
-@dataclass(frozen=True, slots=True)
-class Signals:
-    """A sample in the paper's symbols, bounded so that no control law can overflow. Rates are per second."""
-
-    q: float
-    f_in: float
-    f_out: float | None
-    c: float | None
-    T: float
-    H: float
-
-
-def signals(sample: Sample, config: ControllerConfig, state: CostState) -> Signals:
-    """Read a sample. An unknown cost is the last one known; a period of no length counts as a nominal one.
-
-    T is the length that the period really had: batches are as long as they are, and a gain for periods three times as
-    long would make the loop swing. It counts as a tenth of the nominal one at the least.
-
-    H is the headroom, and on a batch engine the part of it that the fixed time of batches leaves: of a batch that
-    takes half of the target, which is as long as it may, 1 - 2 F / y_d is for rows.
-    """
-    T = max(sample.period_s, 0.1 * config.period_s) if sample.period_s > 0.0 else config.period_s
-    H = config.headroom * max(1.0 - 2.0 * sample.fixed_s / state.target_delay_s, _LEAST_HEADROOM)
-    c = sample.cost_s
-    # A cost of exactly nothing is what a meter says that has seen no row yet: it is no measurement.
-    c = state.cost_s if c is None or c <= 0.0 else min(max(c, LEAST_COST_S), MOST_COST_S)
-    done, period_s = sample.finished_rows, max(sample.period_s or T, LEAST_COST_S)
-    return Signals(
-        q=min(sample.backlog_rows, MOST_ROWS),
-        f_in=min(sample.arrived_rows / period_s, MOST_ROWS),
-        f_out=None if done is None else min(done / period_s, MOST_ROWS),
-        c=c,
-        T=T,
-        H=H,
-    )

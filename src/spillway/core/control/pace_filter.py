@@ -23,7 +23,8 @@ as they were, and so do tiny ones: what a query has learned in hours outlives a 
 moves x under every hypothesis, whatever was shed in it, so a machine that is fast again is noticed at once.
 
 **Noise.** R and q grow and shrink together with the errors that are seen (g): a quiet machine tells prices apart in
-a few batches, a noisy one takes more.
+a few batches, a noisy one takes more. How much of that is a pace that wanders (κ) shows in the order of the errors:
+if the pace is followed too eagerly, an error to one side is made up for by one to the other side in the next batch.
 
 **Forgetting.** A query may change. Each batch that tells something about ρ and r also takes a little of what earlier
 ones have told off, down to what was believed at first.
@@ -40,6 +41,7 @@ F, c, s  price of the batch itself, of a kept and of a dropped row, in seconds
 σ, x     pace of the machine, and ln(σ c) under a hypothesis
 v        variance of x
 p        how likely a hypothesis is
+g, κ     how noisy the machine is, how lively its pace: R ~ g, q ~ g κ
 q, R, J  variances of the pace from batch to batch, of noise, size of a jump
 =======  ====================================================================
 """
@@ -64,6 +66,12 @@ _OUTLIER = 1e-12  # likelihood that any batch has, however odd: it tells nothing
 _LARGEST_ERROR = 4.0  # squared standard deviations that one batch may say about the noise
 _LEARNS = 0.1  # share of the noise that one batch may change
 _LEAST_NOISE, _MOST_NOISE = 0.15, 4.0  # g: standard deviations from two fifths to twice the usual ones
+_LEARNS_ORDER = 0.2  # what one batch may change of how lively the pace is taken to be, in logarithms
+_LARGEST_PRODUCT = 2.0  # of two errors in a row, in standard deviations
+_CALMEST, _LIVELIEST = (
+    math.log(0.05),
+    math.log(2.0),
+)  # times the usual variance of the pace from batch to batch
 _TELLING = 0.3  # spread of the log likelihoods from which on a batch tells as much as any
 _FADES = 0.05  # of ln σ in a batch: a pace that stays is the usual one after some minutes
 _USUAL = 0.3  # of the usual size of a batch that the last one makes up
@@ -113,8 +121,8 @@ class PaceFilterConfig:
 
 @dataclass
 class PaceFilterState:
-    """Of each hypothesis ln p, x and v; of all of them g, ln σ with its variance, the batches of this run, the rows
-    that a usual batch keeps and drops, and ln ρ in the middle of the grid.
+    """Of each hypothesis ln p, x and v; of all of them g, ln κ, the last error, ln σ with its variance, the batches
+    of this run, the rows that a usual batch keeps and drops, and ln ρ in the middle of the grid.
 
     The lists are empty before the first batch.
     """
@@ -123,6 +131,8 @@ class PaceFilterState:
     row_logs: list[float] = field(default_factory=list)
     row_variances: list[float] = field(default_factory=list)
     noise_scale: float = 1.0
+    liveliness_log: float = 0.0
+    last_error: float = 0.0
     pace_log: float = 0.0
     pace_variance: float = 0.0
     run_batches: float = 0.0
@@ -181,7 +191,7 @@ class PaceFilter:
         log_p, x, v = (self._grid(name) for name in ("weights", "row_logs", "row_variances"))
         rho, r = self._amounts
         g = state.noise_scale
-        R, wander = g * config.noise**2, g * config.pace_wander**2
+        R, wander = g * config.noise**2, g * math.exp(state.liveliness_log) * config.pace_wander**2
         q = wander + (config.new_run_wander * math.exp(-state.run_batches / _COLD_BATCHES)) ** 2
         e = math.log(time_s) - np.log(rho + r * dropped + kept) - x
         calm = v + q
@@ -199,6 +209,7 @@ class PaceFilter:
         state.pace_log = float((p * ((1.0 - share) * calm_pace + share * jumped_pace)).sum())
         state.pace_variance = float((p * ((1.0 - share) * calm_variance + share * jumped_variance)).sum())
         state.noise_scale = self._noise_after(p, e, share, calm + R, wander + R)
+        self._watch_order(p, e, share, calm + R, wander + R)
         state.pace_log *= 1.0 - _FADES
         state.run_batches += 1.0
         state.usual_kept += _USUAL * (kept - state.usual_kept)
@@ -252,6 +263,20 @@ class PaceFilter:
         change = _LEARNS * says * (float((p * squares).sum()) - 1.0)
         return min(max(self.state.noise_scale * math.exp(change), _LEAST_NOISE), _MOST_NOISE)
 
+    def _watch_order(self, p: Array, e: Array, jumped: Array, expected: Array, noise: float) -> None:
+        """Learn how lively the pace is: whether an error tells of the next one.
+
+        If the pace is followed too eagerly, a batch that was slow by chance is made up for by an error to the other
+        side in the next one; if not eagerly enough, errors to one side follow one another.
+        """
+        state = self.state
+        error = float((p * (1.0 - jumped) * e / np.sqrt(expected)).sum())
+        says = float((p * noise / expected).sum())
+        product = min(max(error * state.last_error, -_LARGEST_PRODUCT), _LARGEST_PRODUCT)
+        lively = state.liveliness_log + _LEARNS_ORDER * says * product
+        state.liveliness_log = min(max(lively, _CALMEST), _LIVELIEST)
+        state.last_error = error
+
     def _fits(self) -> bool:
         """Say whether the state is one of this grid."""
         state, size = self.state, self._first_weights.size
@@ -262,6 +287,7 @@ class PaceFilter:
         """Believe what is configured: two independent normal logarithms of F and c, seen from each ρ."""
         config, state = self.config, self.state
         state.noise_scale, state.pace_log, state.pace_variance, state.run_batches = 1.0, 0.0, 0.0, 0.0
+        state.liveliness_log, state.last_error = 0.0, 0.0
         state.usual_kept, state.usual_dropped, state.grid_middle = 0.0, 0.0, self._middle
         fixed, row = config.fixed_doubt**2, config.row_doubt**2
         x = math.log(config.row_s) - row / (fixed + row) * (self._fixed_logs - self._middle)

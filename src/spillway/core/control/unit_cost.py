@@ -72,7 +72,7 @@ class UnitCost:
     """The cost of a unit of work, leaning to the dear side while it is not sure."""
 
     kind = "unit_cost"
-    version = 3
+    version = 4
 
     def __init__(self, config: UnitCostConfig, state: Mapping[str, Any] | None = None) -> None:
         self.config = config

@@ -51,7 +51,7 @@ def least_room_s(fixed_s: float, target_s: float) -> float:
     [0.5, 0.5, 0.27, 4.12, 9.0, 12.0]
     """
     F, y = fixed_s, target_s
-    if F <= 0.5 * y:
+    if F / y <= 0.5:
         return LEAST_ROOM * y
     beyond = min(max((F / y - _NEAR_TARGET) / (1.0 - _NEAR_TARGET), 0.0), 1.0)
     return (1.0 - beyond) * F * (y - F) / (F + y) + beyond * _LONG_ROOM * F
@@ -174,7 +174,6 @@ class Decision(_Json):
     sure_fixed_s      ``fixed_s`` if rows are as dear as they may well be
     sure_cost_s       ``cost_s`` if they are; None where nobody can tell
     cold              whether nothing at all is known of the cost of a row yet
-    bad_day           how many times as long as expected one batch of ten takes
     admit_rows        rows wanted in the next period (v · T); below 0: that many should leave the queue
     work_budget       work units (comparisons, probes) stateful operators may spend in a batch; None: no bound
     row_work          what a row of the batch takes off the budget, in units
@@ -195,7 +194,6 @@ class Decision(_Json):
     sure_fixed_s: float = 0.0
     sure_cost_s: float | None = None
     cold: bool = False
-    bad_day: float = 1.0
     admit_rows: float | None = None
     work_budget: float | None = None
     row_work: float = 0.0
@@ -211,7 +209,6 @@ class Decision(_Json):
             _check(self, name, 0.0, math.inf, optional=True)
         for name in ("fixed_s", "sure_fixed_s"):
             _check(self, name, 0.0, math.inf)
-        _check(self, "bad_day", 1.0, math.inf)
         _check(self, "admit_rows", -math.inf, math.inf, optional=True)
         _check(self, "work_budget", 0.0, math.inf, optional=True)
         _check(self, "row_work", 0.0, math.inf)
@@ -247,7 +244,7 @@ class Decision(_Json):
     def fits_whole(
         self, rows: float, waited_s: float | None, unreported: tuple[float, float] | None = None
     ) -> bool:
-        """Say whether all rows of a batch are in time even on a bad day, and those that come meanwhile are, too.
+        """Say whether all rows of a batch are in time even if rows are dear, and those that come meanwhile are, too.
 
         A batch of time b whose oldest row has waited w is in time if w + b is within the target. While it runs, rows
         go on coming at the rate of its own; they wait for b or for the trigger and fill the next batch. A limit alone
@@ -273,7 +270,7 @@ class Decision(_Json):
         batch_s = F + c * rows
         next_waits_s = max(batch_s, self.trigger_s or 0.0)
         next_batch_s = F + c * rows / waited_s * next_waits_s
-        return max(waited_s + self.bad_day * batch_s, next_waits_s + self.bad_day * next_batch_s) <= y
+        return max(waited_s + batch_s, next_waits_s + next_batch_s) <= y
 
     def limit_for(
         self,
@@ -289,8 +286,8 @@ class Decision(_Json):
 
         * Rows that wait for the next trigger so long that the target leaves their batch next to nothing are late
           whatever is shed: the batch may take as long as they wait, so that it is done before the next trigger, and
-          twice as long while the cost of a row is hardly known, since an idle query is probably not overloaded. As long
-          as it may have been a lack of rows instead of a trigger, eight times the target are the most.
+          twice as long while the cost of a row is hardly known, since an idle query is probably not overloaded. As
+          long as it may have been a lack of rows instead of a trigger, eight times the target are the most.
         * A batch before that took much longer than expected and is not in the decision yet tells how slow the machine
           is now: the limit is what fits if everything takes as many times as long. While the cost of a row is hardly
           known, its rows are taken to be dear instead. This bridges the dead time of the feedback.
