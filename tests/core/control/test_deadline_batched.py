@@ -382,6 +382,62 @@ def test_nothing_is_lost_where_everything_fits_or_nothing_helps(trigger_s, load,
     assert run.shed_batches() == []
 
 
+@pytest.mark.parametrize("cost", [0.3e-6, 1e-6, 5e-6])
+@pytest.mark.parametrize("trigger_s", [0.0, 1.0])
+@pytest.mark.parametrize("dead_batches", [0, 1, 3])
+def test_cheap_rows_are_not_shed_from_the_first_batch_on(cost, trigger_s, dead_batches):
+    run = drive(
+        deadline(3.0),
+        lambda _: 0.4 * (1.0 - 0.8 / 3.0) / cost,
+        duration_s=10,
+        cost_s=lambda _: cost,
+        fixed_s=0.4,
+        skip_s=0.05 * cost,
+        trigger_s=trigger_s,
+        dead_batches=dead_batches,
+        noise=0.03,
+    )
+    assert run.shed_batches() == []
+
+
+def test_what_one_large_batch_took_counts_after_a_cold_start():
+    controller = deadline(3.0)
+    cold = controller.step(EMPTY).queue_limit_rows
+    tiny = controller.step(batch(arrived=3, kept=3, busy=0.5, cost=1e-4, spread=3.8)).queue_limit_rows
+    assert tiny == cold, "a few rows tell nothing"
+    controller = deadline(3.0)
+    controller.step(EMPTY)
+    slow = controller.step(
+        batch(arrived=20_400, kept=20_400, busy=5.9, cost=1e-4, fixed=3.9, spread=2.0, waited=5.0, worst=9.0)
+    )
+    assert slow.queue_limit_rows < 0.1 * cold
+    assert slow.queue_limit_rows * 5.9 / 20_400 < 1.5 * 1.5, "they may all be as dear as that batch was long"
+
+
+@pytest.mark.parametrize("gap_s", [100.0, 3600.0])
+def test_a_batch_after_a_long_lack_of_rows_is_bounded(gap_s):
+    """Without arrival times nobody knows whether it was a trigger; eight times the target are the most."""
+    controller = deadline(3.0)
+    for _ in range(20):
+        decision = controller.step(batch(busy=F + 10_000 * C, waited=0.5))
+    rows = decision.limit_for(gap_s, gap_s - 0.5)
+    assert F + C * rows <= 8.0 * 3.0 * 1.01
+
+
+@pytest.mark.parametrize("fixed", [2.7, 2.95, 3.0, 3.3, 4.5])
+def test_next_to_nothing_is_shed_where_the_fixed_time_takes_the_target(fixed):
+    """No shedding brings rows in time there. The first batches may be cut: their time may be that of a cold JVM."""
+    run = drive(
+        deadline(3.0),
+        lambda _: 0.4 / C,
+        duration_s=40 * fixed,
+        cost_s=lambda _: C,
+        fixed_s=fixed,
+        noise=0.05,
+    )
+    assert [number for number in run.shed_batches() if number > 8] == []
+
+
 # The estimate cannot trap itself
 
 

@@ -210,3 +210,17 @@ def test_no_batch_breaks_it_and_any_state_goes_on_exactly(history, split):
         assert math.isfinite(prices.row_doubt)
         assert prices.skip_s <= prices.row_s
         assert math.isfinite(whole.pace)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_errors_tells_a_lively_pace_from_a_noisy_one(seed):
+    draw = random.Random(seed)
+    noisy, lively, pace = PaceFilter(UNITS), PaceFilter(UNITS), 0.0
+    for _ in range(200):
+        rows = draw.uniform(10_000, 60_000)
+        time_s = 0.3 + 1e-5 * rows
+        noisy.update(kept=rows, dropped=0.0, time_s=time_s * math.exp(draw.gauss(0.0, 0.1)))
+        pace += draw.gauss(0.0, 0.1)
+        lively.update(kept=rows, dropped=0.0, time_s=time_s * math.exp(pace))
+    assert noisy.state.liveliness_log < math.log(0.5)
+    assert lively.state.liveliness_log > noisy.state.liveliness_log + math.log(2.0)

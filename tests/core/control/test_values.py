@@ -136,6 +136,9 @@ decisions = st.builds(
     batch_s=st.none() | _span,
     fixed_s=_span,
     trigger_s=st.none() | _span,
+    sure_fixed_s=_span,
+    sure_cost_s=st.none() | _span,
+    cold=st.booleans(),
     target_delay_s=st.none() | st.floats(0.001, 1e4),
 )
 
@@ -163,3 +166,40 @@ def test_a_decision_that_cannot_be_is_refused(field, wrong):
 def test_a_sample_that_cannot_be_is_refused(field, wrong):
     with pytest.raises(SpillwayError, match=field):
         Sample(at_s=0, period_s=0, arrived_rows=0, kept_rows=0, **{field: wrong})
+
+
+WHOLE = Decision(queue_limit_rows=100, target_delay_s=2.0, batch_s=1.0, sure_fixed_s=0.2, sure_cost_s=0.001)
+
+
+@pytest.mark.parametrize(
+    ("rows", "waited_s", "kept"),
+    [
+        (600, 0.9, 1.0),  # in time after 0.9 + 0.8 s; meanwhile 533 rows come, which take 0.73 s
+        (1_200, 0.9, None),  # 0.9 + 1.4 s are too long
+        (600, 0.3, None),  # in time itself, but 1,600 rows come meanwhile
+        (600, 2.5, None),  # late whatever is done
+        (600, None, None),  # nobody knows how long rows have waited
+    ],
+)
+def test_a_batch_that_is_in_time_as_a_whole_is_kept_whole(rows, waited_s, kept):
+    limited = Decision(queue_limit_rows=100, target_delay_s=2.0, batch_s=1.0)
+    expected = limited.keep_ratio_for(rows, waited_s=waited_s) if kept is None else kept
+    assert WHOLE.keep_ratio_for(rows, waited_s=waited_s) == expected
+
+
+def test_a_batch_that_would_be_in_time_is_limited_where_operators_have_a_budget():
+    assert replace(WHOLE, work_budget=1e6).keep_ratio_for(600, waited_s=0.9) < 1.0
+
+
+def test_rows_that_wait_for_a_trigger_fill_the_batch_after_it():
+    assert replace(WHOLE, trigger_s=1.0).fits_whole(600, 1.1)
+    assert not replace(WHOLE, trigger_s=1.5).fits_whole(600, 1.1)
+
+
+def test_a_query_that_starts_is_taken_to_be_half_busy_until_a_batch_tells_more():
+    cold = Decision(target_delay_s=2.0, cold=True)
+    assert cold.fits_whole(1e9, 1.3)
+    assert not cold.fits_whole(1e9, 1.4)
+    assert cold.fits_whole(3_000, 0.5, unreported=(2_000, 2_000)), "2,000 rows took 0.5 s"
+    assert not cold.fits_whole(9_000, 0.5, unreported=(2_000, 2_000))
+    assert cold.fits_whole(9_000, 0.5, unreported=(2, 2)), "two rows tell nothing"

@@ -66,7 +66,7 @@ from typing import TYPE_CHECKING
 from spillway.core.control.base import BaseController, TargetState
 from spillway.core.control.batch_time import best_batch_s
 from spillway.core.control.model import LEAST_COST_S, MOST_COST_S, MOST_ROWS
-from spillway.core.control.values import Decision, Sample, least_room_s, was_idle
+from spillway.core.control.values import LEAST_ROOM, Decision, Sample, least_room_s, was_idle
 from spillway.core.control.wording import duration
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ _ALIKE = 1.5  # factor of rows within which two batches count as equally large
 _OVERRUN = 1.5  # times t: how long a batch may take if its rows are as dear as they may well be
 _COLD_ERROR = 100.0  # times the cold cost: how dear a row may well be that has hardly been seen
 _LEAST_SEEN = 2  # batches with rows, before more than the cold start is made of them
-_TELLING_ROWS = (
-    0.05  # of those that are let in at the cold start, from which one batch says something of a row
-)
+_TELLING_ROWS = 0.05  # of those let in at the cold start, from which one batch says that rows are dear
+_TELLING_TIME = 3.0  # times as long as at the cold cost, from which it does
+_LEAST_BATCHES = 5  # of a query, before its fixed time is believed to take the target
 _COLD_DOUBT = 0.1  # spread of a cost that is more than a guess from one or two batches
 _HARDLY_KNOWN = 0.7  # spread of a cost that may be off by a factor of two
 _COLD_SHARE = 0.45  # of the target, for the rows of a batch of which nothing is known
@@ -99,6 +99,7 @@ _VARIED = 0.04  # of a batch's time, by which its rows are varied while their co
 _UNSURE = 0.2  # spread of the cost from which on they are varied in full
 _MOST_VARIED = 0.25  # of the rows
 _MOSTLY = 0.7  # of the rows kept: then nothing is varied
+_GROWTH = 1.2  # times the usual rows, for a batch whose rows are hardly known
 _BY_CHANCE = 0.7  # of the pace of now: what was usual before is believed if it is not less
 _SURE = 3.0  # batches in a row after which a target is taken to be out of reach
 
@@ -158,8 +159,8 @@ class BatchedDeadline(BaseController):
         c = cold if state.cost_s is None else state.cost_s
         F, s, u = state.fixed_s, state.skip_s, sample.unit_s
         sure_F, sure_c = self._sure_costs(F, c)
-        least_s = self._least_room_s(y) * (1.0 if self._is_known() else c / sure_c)
-        t = max(self._batch_s(sample, y, trigger_s), F + least_s)
+        t = self._batch_s(sample, y, trigger_s)
+        t = max(t, F + (self._least_room_s(y) if self._is_known() else c * self._least_rows(t, y, sure_c)))
         if out_of_reach:
             t = max(t, trigger_s)
         room = t - F
@@ -266,8 +267,13 @@ class BatchedDeadline(BaseController):
         return left_s if left_s > 2.0 * (self.state.fixed_s + self._least_room_s(y_d)) else y_d
 
     def _least_batch_s(self) -> float:
-        """Return the least that a batch takes: F as it is believed, at most the shortest of the last batches."""
-        return min([self.state.fixed_s, *(busy_s for busy_s, _ in self.state.batches)])
+        """Return the least that a batch takes: F as it is believed, at most the shortest of the last batches.
+
+        The first batches of a query are those of a cold JVM: they are no reason to give up a target.
+        """
+        batches = self.state.batches
+        few = [0.5 * self.state.target_delay_s] if len(batches) < _LEAST_BATCHES else []
+        return min([self.state.fixed_s, *few, *(busy_s for busy_s, _ in batches)])
 
     def _least_room_s(self, y: float) -> float:
         """Return the time that rows get in any case; a batch that is slow now does not make it less."""
@@ -293,6 +299,16 @@ class BatchedDeadline(BaseController):
         row_s = max(min(c * math.exp(_DEARER * self.state.spread), *dearest_s, MOST_COST_S), LEAST_COST_S)
         return min(max(usual_s - row_s * usual_rows, 0.0), F), row_s
 
+    def _least_rows(self, t: float, y: float, sure_c: float) -> float:
+        """Return how many rows a batch gets in any case while their cost is hardly known.
+
+        They are as many more or fewer than usual as usual batches are too short or too long, and not many more: a
+        fixed time that may be wrong must not make batches smaller and smaller, which never show what a row costs.
+        """
+        seen_s = self._seen_s()
+        share = min(t / seen_s, _GROWTH) if seen_s > 0.0 else 0.0
+        return max(self._least_room_s(y) / sure_c, share * self._usual_rows())
+
     def _by_chance(self) -> float:
         """Return the pace of the last few batches over that of now: a batch that is a little slow may be chance."""
         paces = self.state.paces
@@ -304,10 +320,16 @@ class BatchedDeadline(BaseController):
         return self.state.cost_s is not None and self.state.spread < _HARDLY_KNOWN
 
     def _is_cold(self) -> bool:
-        """Say whether next to nothing is known of a row: a cost that may be anything, and too few batches or rows."""
-        rows = [rows for _, rows in self.state.batches if rows > 0.0]
-        seen = len(rows) >= _LEAST_SEEN or max(rows, default=0.0) >= _TELLING_ROWS * self._cold_rows()
-        return not seen and (self.state.cost_s is None or self.state.spread > _COLD_DOUBT)
+        """Say whether next to nothing is known of a row: a cost that may be anything, and no batch tells more."""
+        seen = [(busy_s, rows) for busy_s, rows in self.state.batches if rows > 0.0]
+        cold_s, least_rows = self._cold_cost_s(), _TELLING_ROWS * self._cold_rows()
+        least_s = LEAST_ROOM * self.state.target_delay_s
+        dear = any(
+            rows >= least_rows and busy_s >= _TELLING_TIME * (least_s + cold_s * rows)
+            for busy_s, rows in seen
+        )
+        few = len(seen) < _LEAST_SEEN and not dear
+        return few and (self.state.cost_s is None or self.state.spread > _COLD_DOUBT)
 
     def _cold_rows(self) -> float:
         """Return how many rows a batch may have of which nothing is known."""
