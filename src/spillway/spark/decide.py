@@ -4,17 +4,20 @@ The loop publishes a :class:`Published` value after each finished batch. The con
 :class:`BatchDecision` for the batch it belongs to. This is a pure function of the published value and the
 offset log; the result is written down before it is used, so a replay is told the same.
 
-    n      rows that reach the shedder: units of this batch (offsets.py) x rows per unit (rows_per_unit.py), else the
-           rate x the wait
+    n      rows that reach the shedder: units of this batch (offsets.py) x rows per unit (rows_per_unit.py). Where the
+           units cannot be counted, the rate x the busy part of the wait, w - i or at least a trigger: an idle query
+           waits for rows, and how long says nothing of how many come. Not known if i is not, as after a restart
     w      how long the oldest row has waited already: the time between the cuts of this batch and the one before;
            where there is no offset log to look into, the time since the last reported cut, shared out
     i      how much of that the query was idle, as it is with a trigger interval: the time since the batch before
-           has ended, where that has been reported in this run
+           has ended, where that has been reported in this run; not known otherwise
     u      rows of the batch before and those it was to keep, where its report has not come yet: w tells how long it
            took. Not known where operators work beside, nor of a batch that was cut in an earlier run
     L      Decision.limit_for(w, i, u): the controller's limit, less after a long batch, more after a short one
     keep   Decision.keep_ratio_for(n, w, i, u); stages that follow one another keep a root of it each, so that it is
            what comes out behind the last
+    B      max(L / keep, n), where no units are known: of the rows that come beyond that some are dropped by their
+           place in their task, so that 2 L get in at most (position_bound.py)
     W      Decision.work_budget_for(the rows kept), and at most what still fits: (y_d - w - fixed) / u, but never
            under W / 4. Operators that share it get parts by what they demanded lately
 """
@@ -31,6 +34,7 @@ from spillway.core.control.values import Decision
 from spillway.core.groups.census import Census, Ration
 from spillway.core.tuples.cut import Cut, Ranks, cut_for
 from spillway.errors import SpillwayError
+from spillway.spark.expected_rows import bound_of, expected_rows, gathered_s, idle_s_of
 from spillway.spark.group_decide import GroupSpec, Sharing, decide_groups
 from spillway.spark.offsets import OFFSETS, BatchSize
 from spillway.spark.rows_per_unit import RowsPerUnit
@@ -47,7 +51,7 @@ class Stage:
     and drops no rows; ``demanded`` is what it would have spent lately. While ``uniform_batches`` is above 0
     the ranks of the last batch are not trusted to be those of the next, and utilities are left out of account.
     ``rows_per_unit`` is the middle of what is believed possible, ``rows_per_unit_spread`` the factor from there to
-    either end, and ``measured_in`` what a unit is.
+    either end, and ``measured_in`` what a unit is. ``tasks`` have had its rows lately, as far as that was of use.
     """
 
     rows_per_unit: float | None = None
@@ -66,6 +70,13 @@ class Stage:
     distrust: int = 0
     works: bool = False
     demanded: float | None = None
+    tasks: float | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether rows are dropped by their place in a batch of unknown size."""
+        joined = self.groups is not None and self.groups.join is not None
+        return not (self.works or self.window is not None or joined)
 
     @property
     def range_per_unit(self) -> RowsPerUnit | None:
@@ -135,7 +146,11 @@ def _window_spec(found: dict[str, Any]) -> WindowSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchDecision:
-    """What batch ``batch`` was told, for good."""
+    """What batch ``batch`` was told, for good.
+
+    Where its size was not known, rows are dropped by their place in their task as soon as ``bound_rows`` have come,
+    if ``tasks`` tasks take turns.
+    """
 
     batch: int
     keep_ratio: float
@@ -148,6 +163,8 @@ class BatchDecision:
     waited_s: float | None = None
     cut_s: float | None = None
     limit_rows: float | None = None
+    bound_rows: float | None = None
+    tasks: float = 1.0
     after_batch: int | None = None
     windows: tuple[WindowDecision | None, ...] = ()
     rations: tuple[Ration | None, ...] = ()
@@ -214,10 +231,11 @@ def decide(
     """Turn the latest decision into the one for a batch of known size, given what the batch before was told."""
     wanted = published.decision
     waited_s = size.waited_s if size.waited_s is not None else _waited_s(published, batch, size.seen_s)
-    idle_s = _idle_s(published, batch, size)
+    reported_idle_s = idle_s_of(published, batch, size)
+    idle_s = reported_idle_s or 0.0
     unreported = _unreported(published, batch, before)
     limit = wanted.limit_for(waited_s, idle_s, unreported)
-    rows, known = _rows(published, size, waited_s, limit)
+    rows, known = expected_rows(published, size, gathered_s(wanted, waited_s, reported_idle_s), limit)
     keep = wanted.keep_ratio
     if rows is not None:
         keep = wanted.keep_ratio_for(rows, waited_s=waited_s, idle_s=idle_s, unreported=unreported)
@@ -242,6 +260,7 @@ def decide(
         waited_s=waited_s,
         cut_s=size.cut_s,
         limit_rows=limit,
+        **({} if known else bound_of(published, rows, keep, limit)),
         after_batch=published.after_batch,
         work_budgets=_work_budgets(published, None if rows is None else rows * keep, waited_s),
         rations=decide_groups(
@@ -287,37 +306,6 @@ def _waited_s(published: Published, batch: int, seen_s: float | None) -> float |
     if seen_s is None or published.cut_s is None or published.after_batch is None:
         return None
     return max(0.0, seen_s - published.cut_s) / max(batch - published.after_batch, 1)
-
-
-def _rows(
-    published: Published, size: BatchSize, waited_s: float | None, limit: float | None
-) -> tuple[float | None, bool]:
-    rows_only = [stage for stage in published.stages if not stage.works] or published.stages
-    first = [stage for number, stage in enumerate(rows_only) if number == 0 or not stage.chained]
-    per_unit = _per_unit(first, size)
-    if size.units is not None and per_unit is not None:
-        return per_unit.estimate(size.units, limit), True
-    if published.rows_per_s is not None and waited_s is not None:
-        return published.rows_per_s * waited_s, False
-    return None, False
-
-
-def _per_unit(stages: Sequence[Stage], size: BatchSize) -> RowsPerUnit | None:
-    """Return the rows per unit of the sources, as learned or, before any batch, as guessed."""
-    alike = [stage.range_per_unit for stage in stages if stage.measured_in == size.measured_in]
-    learned = [per_unit for per_unit in alike if per_unit is not None]
-    if learned:
-        return RowsPerUnit.total(learned)
-    guess = 1.0 if size.counts_rows else size.rows_per_unit
-    return None if guess is None else RowsPerUnit(guess, guess)
-
-
-def _idle_s(published: Published, batch: int, size: BatchSize) -> float:
-    """Return how long the query was idle before a batch was cut; 0 where that is not known."""
-    cut_s = size.cut_s if size.cut_s is not None else size.seen_s
-    if published.ended_s is None or cut_s is None or published.after_batch != batch - 1:
-        return 0.0
-    return max(cut_s - published.ended_s, 0.0)
 
 
 def _unreported(published: Published, batch: int, before: BatchDecision | None) -> tuple[float, float] | None:

@@ -22,8 +22,9 @@ from pyspark.sql import functions as F
 from spillway.core.groups.census import MOST_GROUPS, Census
 from spillway.core.groups.lookup import Lookup
 from spillway.core.groups.quota import MOST_RANKED, Drawn, Quota
-from spillway.spark.groups import ALL, HASH, KEEP, KEY, LIMIT, GroupPlan, looked_up
+from spillway.spark.groups import ALL, HASH, KEY, LIMIT, GroupPlan, looked_up
 from spillway.spark.plane import PREFIX
+from spillway.spark.position_bound import KEEP
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row

@@ -6,7 +6,9 @@ The plan that is added::
          -> weight -> the user's groupBy(...).agg(est.mean(...), ...)
 
 Where a window is named, in which no group should be missing, coins will not do. There each task counts what has come
-and draws rows by number (group_portion.py), in the place of ``hash <= limit``. Everything else is native.
+and draws rows by number (group_portion.py), in the place of ``hash <= limit``. Everything else is native. A batch
+whose size nobody knows is bounded on top of that, whatever the groups of its rows (position_bound.py); but not the
+inputs of a join, whose weights say how many rows of a key are kept on both sides, and nothing of single rows.
 
 ``observe`` brings back the most frequent groups of the batch (``approx_top_k``, a sketch of bounded size) and, for
 the variance rule, the values of a few hashed rows. From them come the chances of the batches to come
@@ -37,14 +39,24 @@ from spillway.spark.columns import key_columns, require_batch, require_stream, r
 from spillway.spark.decide import BatchDecision
 from spillway.spark.group_decide import GroupSpec
 from spillway.spark.group_portion import portions
-from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
+from spillway.spark.plane import BOUND, PREFIX, ControlRow, check_executors, control_frame
+from spillway.spark.position_bound import (
+    KEEP,
+    bound_metrics,
+    bound_weight,
+    check_numbers,
+    with_bound,
+    with_numbers,
+)
+from spillway.spark.source_kinds import rows_are_counted
 from spillway.spark.tuples import WEIGHT_MARK, has_weight
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 GROUPS = (
-    f"{PREFIX}salt bigint not null, {PREFIX}keys array<bigint> not null, {PREFIX}limits array<bigint> not null, "
+    f"{BOUND}, {PREFIX}salt bigint not null, "
+    f"{PREFIX}keys array<bigint> not null, {PREFIX}limits array<bigint> not null, "
     f"{PREFIX}places bigint not null, {PREFIX}rest bigint not null, {PREFIX}sampled bigint not null, "
     f"{PREFIX}share double not null, {PREFIX}note string"
 )
@@ -52,9 +64,10 @@ AT_LEAST = 8
 TOP = 2_000  # groups that a batch reports
 _TRACKED = 20_000  # groups that its sketch follows
 _SAMPLE_ROWS = 1_000
-KEY, HASH, LIMIT, KEEP = (f"{PREFIX}{name}" for name in ("key", "hash", "limit", "keep"))
+KEY, HASH, LIMIT = (f"{PREFIX}{name}" for name in ("key", "hash", "limit"))
 ALL = 2**63 - 1  # no hash is above it
 _WEIGHT = f"{PREFIX}weight"
+_CHOSEN = f"{PREFIX}chosen"
 
 
 @dataclass(frozen=True)
@@ -70,7 +83,7 @@ class GroupRow(ControlRow):
         table = Lookup.of(
             ration.keys, [threshold(chance) for chance in ration.chances], threshold(ration.rest)
         )
-        rows = None if decision is None else decision.expected_rows
+        rows = None if decision is None else decision.expected_rows or decision.bound_rows
         return {
             f"{PREFIX}salt": 0 if decision is None else decision.salt_of(self.stage),
             f"{PREFIX}keys": list(table.keys),
@@ -80,6 +93,7 @@ class GroupRow(ControlRow):
             f"{PREFIX}sampled": threshold(min(1.0, _SAMPLE_ROWS / rows) if rows else 0.0),
             f"{PREFIX}share": 1.0 if told is None or decision is None else decision.cuts[self.stage].at,
             f"{PREFIX}note": note or None,
+            **self.bound(decision),
         }
 
 
@@ -164,12 +178,19 @@ class GroupPlan:
     def build(self, control: GroupRow, observation: str, *, enforce: bool) -> DataFrame:
         """Return the DataFrame with the shedding stage in it."""
         frame = control_frame(self.df.sparkSession, control)
-        check_executors(frame)
         spec = self.spec
         drawn = spec.window_s is not None and spec.join is None and spec.accuracy is None
+        first = control.stage == 0 or not self.chained
+        bounded = spec.join is None and first and not rows_are_counted(self.df)
+        (check_numbers if bounded else check_executors)(frame)
         df = self.draw(frame) if drawn else self.mark(frame, control.stage)
-        df = df.observe(observation, *self.metrics(enforce=enforce))
-        return self.keep(df, enforce=enforce, weight=F.col(_WEIGHT) if drawn else None)
+        weight = F.col(_WEIGHT) if drawn else _one_over_chance()
+        metrics = self.metrics(enforce=enforce)
+        if bounded:
+            df = with_bound(with_numbers(df.withColumnRenamed(KEEP, _CHOSEN)), F.col(_CHOSEN), self.key)
+            weight = weight * bound_weight()
+            metrics += bound_metrics()
+        return self.keep(df.observe(observation, *metrics), enforce=enforce, weight=weight)
 
     def draw(self, control: DataFrame) -> DataFrame:
         """Say of each row whether its task draws it, and its weight."""

@@ -28,7 +28,8 @@ class Entry:
     ``keep_ratio`` to ``waited_s`` are what this batch was told; ``next_keep_ratio``, ``next_limit_rows`` and
     ``reason`` are the controller's decision after it. Where windows are shed, a row counts as kept by the share of
     its windows that are open; ``early_dropped_rows`` are those that have none. ``windows_dropped`` have gone by for
-    good since the batch before.
+    good since the batch before. ``bound_rows`` and ``bounded_rows`` are of batches whose size nobody knew
+    (position_bound.py): from how many on rows were to be dropped for that, and how many were, or would have been.
 
     Of joins and patterns: ``work_demanded`` are the units of work (comparisons, probes of an index, steps of a
     pattern) that everything would have taken, ``work_spent`` those that were made and ``work_budget`` those that were
@@ -86,6 +87,8 @@ class Entry:
     matches: int = 0
     shed_runs: int = 0
     runs: int = 0
+    bound_rows: float | None = None
+    bounded_rows: int = 0
 
     @classmethod
     def of(
@@ -143,6 +146,8 @@ class Entry:
             sampled_out_rows=work.dropped,
             state_bytes=work.state_bytes,
             unit_s=sample.unit_s,
+            bound_rows=None if told is None else told.bound_rows,
+            bounded_rows=report.bounded,
             windows_dropped=sum(0 if each is None else each.dropped for each in told.windows) if told else 0,
         )
 

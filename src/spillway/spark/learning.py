@@ -1,6 +1,6 @@
 """What is learned of the stages from batch to batch: rows per unit of the sources (rows_per_unit.py), the protected
-share, and the ranks of the utility, which are set aside for a while where they do not hold from one batch to the
-next.
+share, the number of tasks that have rows (position_bound.py), and the ranks of the utility, which are set aside for a
+while where they do not hold from one batch to the next.
 """
 
 from __future__ import annotations
@@ -47,6 +47,12 @@ def quick_to_rise(old: float | None, new: float | None) -> float | None:
     return smooth if new is None or smooth is None else max(new, smooth)
 
 
+def _quick_to_fall(old: float | None, new: int | None) -> float | None:
+    """Return how many tasks to expect: believing in too many drops rows in vain, in too few lets more in."""
+    smooth = _smooth(old, new)
+    return smooth if new is None or smooth is None else min(float(new), smooth)
+
+
 def _measured(stage: Stage, seen: StageReport, report: BatchReport, told: BatchDecision | None) -> Stage:
     """Learn the rows per unit, in the units by which the batch was judged before it ran."""
     units, measured_in = report.units, OFFSETS
@@ -86,6 +92,7 @@ def _counted(stage: Stage, seen: StageReport) -> Stage:
         census=_census(stage, seen),
         demanded=_smooth(stage.demanded, None if seen.work is None else seen.work.demanded),
         rows_per_event_s=_smooth(stage.rows_per_event_s, _per_event_s(seen)),
+        tasks=_quick_to_fall(stage.tasks, seen.tasks),
         latest_us=max((us for us in (stage.latest_us, seen.latest_us) if us is not None), default=None),
     )
 
@@ -117,7 +124,7 @@ def _share_by_rank(told: BatchDecision, number: int, length: int, seen: StageRep
 
 def _judged(stage: Stage, seen: StageReport, wanted: float, batch: int, note: Callable[[str], None]) -> Stage:
     """Trust the ranks more where they held, and leave them out of account for a while where they did not."""
-    share = seen.kept / seen.arrived
+    share = (seen.kept + seen.bounded) / seen.arrived  # as far as ranks go
     if wanted / _MISJUDGED <= share <= wanted * _MISJUDGED:
         return replace(stage, distrust=stage.distrust // 2)
     distrust = min(max(2 * stage.distrust, 1), _LONGEST_DISTRUST)

@@ -18,6 +18,7 @@ Delta and others    anything else                                not countable
 
 A plan may filter, explode or join before it sheds, so the rows that reach the shedder per unit are learned, too
 (rows_per_unit.py); for sources that count rows the first guess is one, for files a look into them (file_sample.py).
+Where nothing can be counted, or nothing has been learned yet, the batch is bounded while it runs (position_bound.py).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.errors import PySparkException
 
-from spillway.core.chance import threshold
+from spillway.core.chance import mix, threshold
 from spillway.core.tuples.cut import KEEP_ALL, Cut
 from spillway.errors import CheckpointInUseError, SpillwayError
 from spillway.spark.decide import BatchDecision, Published, decide
@@ -35,13 +35,15 @@ from spillway.spark.worker_heap import freeze_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 PREFIX = "_spillway_"
 REPORT_PATIENCE_S = 0.5
+_BOUND_SALT = -1  # no stage has this number, so rows are chosen apart from any ordinary cut
 NOT_STREAMING = "not in a micro-batch of a streaming query"
+BOUND = f"{PREFIX}bound double, {PREFIX}tasks double not null, {PREFIX}bound_salt bigint not null"
 TUPLES = (
-    f"{PREFIX}salt bigint not null, {PREFIX}cut double not null, "
+    f"{BOUND}, {PREFIX}salt bigint not null, {PREFIX}cut double not null, "
     f"{PREFIX}at_limit bigint not null, {PREFIX}at_weight double not null, {PREFIX}below_limit bigint not null, "
     f"{PREFIX}below_weight double not null, {PREFIX}note string"
 )
@@ -123,6 +125,15 @@ class ControlRow:
             f"{PREFIX}below_limit": threshold(cut.below),
             f"{PREFIX}below_weight": 1.0 / cut.below if cut.below > 0.0 else 0.0,
             f"{PREFIX}note": note or None,
+            **self.bound(decision),
+        }
+
+    def bound(self, decision: BatchDecision | None) -> dict[str, Any]:
+        """Return the values that bound a batch of unknown size (position_bound.py)."""
+        return {
+            f"{PREFIX}bound": None if decision is None else decision.bound_rows,
+            f"{PREFIX}tasks": 1.0 if decision is None else decision.tasks,
+            f"{PREFIX}bound_salt": 0 if decision is None else mix(decision.salt_of(self.stage), _BOUND_SALT),
         }
 
 
@@ -155,10 +166,10 @@ def control_frame(spark: SparkSession, reader: ControlRow, *names: str) -> DataF
     return spark.sql("VALUES (0)").mapInArrow(read, read.schema)
 
 
-def check_executors(control: DataFrame) -> None:
+def check_executors(control: DataFrame) -> list[Row]:
     """Read the control row once outside a stream, so that a task that cannot do it is found at the call."""
     try:
-        control.collect()
+        return control.collect()
     except PySparkException as error:
         if "ModuleNotFoundError" not in str(error) and "ImportError" not in str(error):
             raise
@@ -186,27 +197,32 @@ def _decide(folder: Folder, batch: int, size: BatchSize) -> BatchDecision:
     published = read_published(folder)
     if size.files and all(stage.measured_in != size.measured_in for stage in published.stages):
         size = replace(size, rows_per_unit=rows_per_byte(size.files))
-    if all(stage.window is None for stage in published.stages):
-        reported = batch == 0 or published.after_batch == batch - 1
-        return decide(published, batch, size, None if reported else told_before(folder, batch))
-    if size.sources > 1:
+    windows = any(stage.window is not None for stage in published.stages)
+    only_one_missing = _reported(published) == batch - 2
+    if (windows and size.sources > 1) or (size.units is None and only_one_missing):
         published = wait_for_report(folder, batch - 1)
-    return decide(published, batch, size, told_before(folder, batch))
+    known = batch == 0 or published.after_batch == batch - 1
+    return decide(published, batch, size, None if known and not windows else told_before(folder, batch))
 
 
 def wait_for_report(folder: Folder, batch: int) -> Published:
     """Return what the loop published once it had the batch's report, or the newest there is after half a second.
 
-    A report comes some 20 ms after the end of its batch. Where there are several sources, windows are dropped only
-    if it has come (window_decide.py), so it is worth waiting for.
+    A report comes some 20 ms after the end of its batch. It is worth waiting for where a batch cannot be counted,
+    since its rows are told from the newest rate and from when the batch before has ended; but not if more reports
+    are missing, as no listener may be left. Where there are several sources, windows are dropped only if it has come
+    (window_decide.py).
     """
     deadline = time.monotonic() + REPORT_PATIENCE_S
     while True:
         published = read_published(folder)
-        reported = -1 if published.after_batch is None else published.after_batch
-        if reported >= batch or time.monotonic() > deadline:
+        if _reported(published) >= batch or time.monotonic() > deadline:
             return published
         time.sleep(0.005)
+
+
+def _reported(published: Published) -> int:
+    return -1 if published.after_batch is None else published.after_batch
 
 
 def told_before(folder: Folder, batch: int) -> BatchDecision | None:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 Metrics = Mapping[str, Any]
+BITS_OF_NUMBER = (
+    33  # of monotonically_increasing_id that count the rows of a task; above is the task's number
+)
 _WITHOUT_ROWS = ("latestOffset", "queryPlanning", "getBatch", "walCommit", "commitOffsets", "commitBatch")
 
 
@@ -84,7 +87,11 @@ class WorkReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageReport:
-    """One shedding stage's counts in a batch."""
+    """One shedding stage's counts in a batch.
+
+    ``bounded`` rows were dropped only because nobody knew how many would come, and ``tasks`` is how many tasks had
+    rows then (position_bound.py); None where the size was known.
+    """
 
     arrived: int = 0
     kept: int = 0
@@ -101,6 +108,8 @@ class StageReport:
     sample: tuple[tuple[int, float], ...] = ()
     times_s: tuple[float, ...] = ()
     work: WorkReport | None = None
+    bounded: int = 0
+    tasks: int | None = None
 
     @classmethod
     def of(cls, metrics: Metrics) -> StageReport:
@@ -108,8 +117,9 @@ class StageReport:
 
         Spark Connect writes what is not finite as text.
         """
-        counts = ("arrived", "kept", "protected", "utility_missing", "arrival_missing")
+        counts = ("arrived", "kept", "protected", "utility_missing", "arrival_missing", "bounded")
         quantiles, groups = metrics.get("quantiles"), metrics.get("groups")
+        last_number = _whole(metrics.get("last_number"))
         return cls(
             **{name: int(metrics.get(name) or 0) for name in counts},
             first_arrival_s=_number(metrics.get("first_arrival")),
@@ -122,6 +132,7 @@ class StageReport:
             sample=tuple((int(key), float(value)) for key, value in map(_pair, metrics.get("sample") or ())),
             times_s=tuple(float(value) for value in metrics.get("times") or ()),
             work=WorkReport.of(metrics),
+            tasks=None if last_number is None else (last_number >> BITS_OF_NUMBER) + 1,
         )
 
 
@@ -178,6 +189,11 @@ class BatchReport:
     def early_dropped(self) -> int:
         """Rows of which no window is open, counted where windows are shed."""
         return sum(stage.arrived - stage.passed for stage in self.stages if stage.passed is not None)
+
+    @property
+    def bounded(self) -> int:
+        """Rows that were dropped because nobody knew how many would come."""
+        return sum(stage.bounded for stage in self.stages)
 
     def _counted(self) -> list[tuple[int, StageReport]]:
         """Return the stages whose rows count: those that shed rows, and an operator only if there are none."""

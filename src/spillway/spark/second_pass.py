@@ -29,8 +29,9 @@ from spillway.errors import SpillwayError, invalid
 from spillway.spark.decide import BatchDecision, chain_lengths
 from spillway.spark.group_decide import GroupSpec, Sharing, decide_groups
 from spillway.spark.group_draw import WEIGHT, count_groups, find_limits, mark_drawn
-from spillway.spark.groups import KEEP, GroupPlan, GroupRow
+from spillway.spark.groups import GroupPlan, GroupRow
 from spillway.spark.plane import read_published
+from spillway.spark.position_bound import KEEP
 from spillway.spark.report import Metrics
 from spillway.spark.storage import RATIONS, Folder
 

@@ -56,6 +56,11 @@ class Status:
         lines = [f"  batch {last.batch}: {self._rows(last)} in {last.busy_s:.2f} s{delay}"]
         if self.mode == "observe" and not (last.work_demanded and not last.would_drop_rows):
             lines.append(f"  enforcing would have dropped {last.would_drop_rows:,} of them")
+        if last.bounded_rows:
+            lines.append(
+                f"  its size was not known before it ran, so it was bounded: {last.bounded_rows:,} rows "
+                f"{'would have been' if self.mode == 'observe' else 'were'} dropped by their place in their tasks"
+            )
         if last.work_demanded:
             lines.append(self._work(last))
         return lines

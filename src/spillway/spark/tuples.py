@@ -4,7 +4,8 @@ The plan that is added, all of it code-generated except the two small nodes that
 
     source -> cross join with the control row (broadcast) -> observe -> filter -> the user's plan
 
-``keep`` is  protected  or  hash <= limit,  where the limit depends on the utility's side of the cut. The weight
+``keep`` is  protected  or  hash <= limit,  where the limit depends on the utility's side of the cut. A batch whose
+size nobody knows is bounded on top of that, by the place of a row in its task (position_bound.py). The weight
 is one over the inclusion probability that was really used, so weighted counts and sums are unbiased where the
 floor is above zero.
 """
@@ -23,13 +24,22 @@ from spillway.core.tuples.cut import GRID
 from spillway.errors import invalid
 from spillway.spark.columns import key_columns, require_stream, resolve
 from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
+from spillway.spark.position_bound import (
+    COLUMNS,
+    KEEP,
+    bound_metrics,
+    bound_weight,
+    check_numbers,
+    with_bound,
+    with_numbers,
+)
+from spillway.spark.source_kinds import rows_are_counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 WEIGHT_MARK = "spillway.weight"
 _SKETCH_ACCURACY = 2000
-_KEEP = f"{PREFIX}keep"
 _ARRIVED_AT = f"{PREFIX}arrived_at"
 _ALL = 2**63 - 1  # no hash is above it
 
@@ -82,23 +92,32 @@ class TuplePlan:
 
     def build(self, control: ControlRow, observation: str, *, enforce: bool) -> DataFrame:
         """Return the DataFrame with the shedding stage in it."""
-        control_row = control_frame(self.df.sparkSession, control, *self._control_columns(enforce=enforce))
-        check_executors(control_row)
+        first = control.stage == 0 or not self.chained  # once a chain, where its rows come in
+        bounded = first and not rows_are_counted(self.df)
+        columns = self._control_columns(enforce=enforce, bounded=bounded)
+        control_row = control_frame(self.df.sparkSession, control, *columns)
+        (check_numbers if bounded else check_executors)(control_row)
         df = self.df.crossJoin(F.broadcast(control_row))
+        if bounded:
+            df = with_numbers(df)
         if looked_at := self._looked_at():
             df = df.select("*", *looked_at)
-        df = df.select("*", self._keep().alias(_KEEP))
+        protected = None if self.protected is None else F.col(f"{PREFIX}protected")
+        if bounded:
+            df = with_bound(df, self._keep(), self.key, protected=protected)
+        else:
+            df = df.select("*", self._keep().alias(KEEP))
         if self.arrival is not None:
             df = df.select("*", self._arrived_at(enforce=enforce).alias(_ARRIVED_AT))
-        df = df.observe(observation, *self._metrics())
+        df = df.observe(observation, *self._metrics(), *(bound_metrics() if bounded else []))
         if enforce:
-            df = df.where(F.col(_KEEP))
-        df = df.withColumn(self.weight, self._weight(enforce=enforce))
+            df = df.where(F.col(KEEP))
+        df = df.withColumn(self.weight, self._weight(enforce=enforce, bounded=bounded))
         return df.drop(*[name for name in df.columns if name.startswith(PREFIX)])
 
-    def _control_columns(self, *, enforce: bool) -> list[str]:
+    def _control_columns(self, *, enforce: bool, bounded: bool) -> list[str]:
         """Return the columns of the control row that the plan uses."""
-        names = ["salt", "at_limit", "note"]
+        names = ["salt", "at_limit", "note", *(COLUMNS if bounded else ())]
         if self.utility is not None:
             names += ["cut", "below_limit"]
         if enforce:
@@ -109,7 +128,7 @@ class TuplePlan:
         """Return when a row arrived in seconds of the epoch, null for rows that are dropped."""
         assert self.arrival is not None
         moment = self.arrival.cast("timestamp").cast("double")
-        return F.when(F.col(_KEEP), moment) if enforce else moment
+        return F.when(F.col(KEEP), moment) if enforce else moment
 
     def _looked_at(self) -> list[Column]:
         """Return the columns that are computed once a row and then used in several places."""
@@ -133,12 +152,14 @@ class TuplePlan:
         u, cut = F.col(f"{PREFIX}u"), F.col(f"{PREFIX}cut")
         return F.when(u > cut, F.lit(above)).when(u == cut, at).otherwise(below)
 
-    def _weight(self, *, enforce: bool) -> Column:
+    def _weight(self, *, enforce: bool, bounded: bool) -> Column:
         if not enforce:
             weight = F.lit(1.0)
         else:
             at, below = F.col(f"{PREFIX}at_weight"), F.col(f"{PREFIX}below_weight")
             ordinary = at if self.utility is None else self._by_side(1.0, at, below)
+            if bounded:
+                ordinary = ordinary * bound_weight()
             weight = ordinary
             if self.protected is not None:
                 weight = F.when(F.col(f"{PREFIX}protected"), F.lit(1.0)).otherwise(ordinary)
@@ -154,7 +175,7 @@ class TuplePlan:
         """
         metrics = [
             F.count(F.lit(1)).alias("arrived"),
-            _number_where(F.col(_KEEP)).alias("kept"),
+            _number_where(F.col(KEEP)).alias("kept"),
             F.max(f"{PREFIX}note").alias("note"),
         ]
         if self.protected is not None:

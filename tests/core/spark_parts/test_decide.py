@@ -30,8 +30,8 @@ def test_what_reaches_the_shedder_is_learned_per_unit() -> None:
 
 
 def test_without_offsets_the_size_comes_from_rate_and_wait() -> None:
-    published = Published(decision=LIMITED.decision, rows_per_s=1000.0)
-    told = decide(published, 1, BatchSize(waited_s=2.0))
+    published = Published(decision=LIMITED.decision, rows_per_s=1000.0, ended_s=100.0, after_batch=0)
+    told = decide(published, 1, BatchSize(waited_s=2.0, cut_s=100.0))
     assert (told.expected_rows, told.rows_known, told.keep_ratio) == (2000.0, False, 0.25)
 
 
@@ -120,6 +120,7 @@ stages = st.builds(
     protected_share=finite,
     floor=finite,
     quantiles=quantiles,
+    tasks=st.none() | st.floats(1, 1e6),
 )
 published_values = st.builds(
     Published,
@@ -186,13 +187,15 @@ def test_a_published_value_that_is_not_whole_is_refused(found: dict[str, object]
 
 def test_a_checkpoint_of_another_version_is_still_readable() -> None:
     found = Published(stages=(Stage(rows_per_unit=0.5),)).to_dict()
-    for field in ("rows_per_unit_spread", "measured_in"):
+    for field in ("rows_per_unit_spread", "measured_in", "tasks"):
         del found["stages"][0][field]
     found["stages"][0]["from_a_later_version"] = found["from_a_later_version"] = 1
     assert Published.from_dict(found) == Published(stages=(Stage(rows_per_unit=0.5),))
     record = json.loads(decide(LIMITED, 1, BatchSize(100.0, counts_rows=True)).to_json())
-    del record["units"], record["measured_in"]
-    assert BatchDecision.from_json(json.dumps(record)).units is None
+    for field in ("units", "measured_in", "bound_rows", "tasks"):
+        del record[field]
+    read = BatchDecision.from_json(json.dumps(record))
+    assert (read.units, read.bound_rows, read.tasks) == (None, None, 1.0)
 
 
 def test_infinite_cuts_survive_their_file() -> None:
