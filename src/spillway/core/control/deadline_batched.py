@@ -166,7 +166,8 @@ class BatchedDeadline(BaseController):
         room = t - F
         by_model = room / c * (1.0 if u is None else _ROWS_BESIDE_WORK)
         sure = max(max(_OVERRUN * t - sure_F, self._least_room_s(y)) / sure_c, t / (cold * _COLD_ERROR))
-        if self._is_cold():
+        is_cold, by_chance = self._is_cold(), self._by_chance()
+        if is_cold:
             by_model = sure = self._cold_rows()
         limit = min(max(min(by_model, sure) * self._varied(sample, c * by_model / t), 1.0), MOST_ROWS)
         reason = (
@@ -185,9 +186,9 @@ class BatchedDeadline(BaseController):
             fixed_s=F,
             cost_s=c if self._is_known() else None,
             trigger_s=state.trigger_s,
-            sure_fixed_s=sure_F * self._by_chance(),
-            sure_cost_s=None if self._is_cold() else sure_c * self._by_chance(),
-            cold=self._is_cold(),
+            sure_fixed_s=sure_F * by_chance,
+            sure_cost_s=None if is_cold else sure_c * by_chance,
+            cold=is_cold,
             target_delay_s=state.target_delay_s,
             work_budget=budget,
             row_work=min(c / u, MOST_ROWS) if u else 0.0,
@@ -342,21 +343,19 @@ class BatchedDeadline(BaseController):
 
     def _batch_s(self, sample: Sample, y: float, trigger_s: float) -> float:
         """Return how long a batch should take."""
-        state, F = self.state, self.state.fixed_s
+        state, F, known = self.state, self.state.fixed_s, self._is_known()
         dropped = max(sample.arrived_rows - sample.kept_rows, 0.0)
         dropping = state.skip_s * min(dropped, MOST_ROWS) / sample.waited_s if sample.waited_s else 0.0
         best_s = best_batch_s(
             y,
             F,
             state.errors,
-            spread=state.spread
-            if self._is_known()
-            else 0.0,  # what is hardly known is bounded in another way
+            spread=state.spread if known else 0.0,  # what is hardly known is bounded in another way
             seen_s=self._seen_s(),
             dropping=min(dropping, 1.0),
             trigger_s=trigger_s,
         )
-        if self._is_known():
+        if known:
             return best_s
         # A fixed time that is as unsure as the cost of a row is no reason for a batch of more than half the target.
         return min(best_s, max(0.5 * y, self._least_batch_s() + self._least_room_s(y), trigger_s))
