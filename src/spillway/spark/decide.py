@@ -128,14 +128,14 @@ class Published:
                 if quantiles is not None:
                     known = replace(known, quantiles=tuple(float(value) for value in quantiles))
                 stages.append(known)
-            decision = Decision(**found["decision"])
+            decision = Decision(**_fields_of(Decision, found["decision"]))
             rest = {key: value for key, value in found.items() if key not in ("stages", "decision")}
             return cls(decision=decision, stages=tuple(stages), **_fields_of(cls, rest))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise SpillwayError(f"the published decision cannot be read: {error!r}.") from error
 
 
-def _fields_of(kind: type[Stage | Published], record: dict[str, Any]) -> dict[str, Any]:
+def _fields_of(kind: type[Stage | Published | Decision], record: dict[str, Any]) -> dict[str, Any]:
     names = {each.name for each in fields(kind)}
     return {name: value for name, value in record.items() if name in names}
 

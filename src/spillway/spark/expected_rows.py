@@ -20,11 +20,18 @@ _MOST_BOUND = 1e18  # rows; no more can be numbered
 
 
 def idle_s_of(published: Published, batch: int, size: BatchSize) -> float | None:
-    """Return how long the query was idle before a batch was cut; None where that is not known."""
+    """Return how long the query was idle before a batch was cut; None where that is not known.
+
+    The report of the batch before says when that ended. Where it has not come, its entry in the commit log does, if
+    it was written in this run: what passed between two runs is no idle time.
+    """
     cut_s = size.cut_s if size.cut_s is not None else size.seen_s
-    if published.ended_s is None or cut_s is None or published.after_batch != batch - 1:
-        return None
-    return max(cut_s - published.ended_s, 0.0)
+    ended_s = published.ended_s
+    if ended_s is None or published.after_batch != batch - 1:
+        ended_s = size.ended_s
+        if ended_s is not None and published.began_s is not None and ended_s < published.began_s:
+            return None
+    return None if ended_s is None or cut_s is None else max(cut_s - ended_s, 0.0)
 
 
 def gathered_s(wanted: Decision, waited_s: float | None, idle_s: float | None) -> float | None:

@@ -16,6 +16,9 @@ files               ``{"logOffset": 3}``                         a byte, or a fi
 Delta and others    anything else                                not countable
 =================== ============================================ ============================
 
+Offsets that go back are not countable either: a topic was deleted and made anew. When the batch before ended is the
+time of its entry in ``checkpoint/commits``.
+
 A plan may filter, explode or join before it sheds, so the rows that reach the shedder per unit are learned, too
 (rows_per_unit.py); for sources that count rows the first guess is one, for files a look into them (file_sample.py).
 Where nothing can be counted, or nothing has been learned yet, the batch is bounded while it runs (position_bound.py).
@@ -35,8 +38,8 @@ _NOTHING_YET = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
-    """How far the sources of a query have been read, in units that can be subtracted."""
+class Advance:
+    """How far the sources of a query have gone on, and whether each unit of that is a row or a gap."""
 
     units: float
     counts_rows: bool
@@ -47,7 +50,8 @@ class BatchSize:
     """What the offset log says of a batch before it runs; None where it cannot be known.
 
     ``cut_s`` is when the batch was cut, which tells it from another batch of the same number. Without a checkpoint
-    to look into there is only ``seen_s``, when the batch was seen to run. ``measured_in`` is what the units are;
+    to look into there is only ``seen_s``, when the batch was seen to run. ``ended_s`` is when the batch before was
+    committed. ``measured_in`` is what the units are;
     ``files`` are some of the files to be read, and ``rows_per_unit`` is what a look into them has shown. ``note`` is
     for the status: why the log could not be read.
     """
@@ -57,6 +61,7 @@ class BatchSize:
     waited_s: float | None = None
     cut_s: float | None = None
     seen_s: float | None = None
+    ended_s: float | None = None
     watermark_ms: int | None = None
     sources: int = 1
     measured_in: str = OFFSETS
@@ -97,7 +102,8 @@ def size_of(checkpoint: Path, batch: int) -> BatchSize:
         started = _entry(_lines(checkpoint / "offsets" / str(batch - 1)))
         if started is None:
             return size
-        size = replace(size, waited_s=max(0.0, ended.cut_s - started.cut_s))
+        waited_s = max(0.0, ended.cut_s - started.cut_s)
+        size = replace(size, waited_s=waited_s, ended_s=_committed_s(checkpoint, batch - 1))
         before = started.offsets
     return _added(
         size,
@@ -105,21 +111,21 @@ def size_of(checkpoint: Path, batch: int) -> BatchSize:
     )
 
 
-def position(offsets: list[Any]) -> Position | None:
-    """Add up the offsets of all sources, or return None if one of them cannot be counted.
+def advance(ends: list[Any], starts: list[Any]) -> Advance | None:
+    """Add up how far all sources have gone on, or return None if one of them cannot be counted.
 
-    >>> position([{"rows": 5}, {"clicks": {"0": 7, "1": 1}}])
-    Position(units=13.0, counts_rows=True)
-    >>> position([12])
-    Position(units=12.0, counts_rows=False)
-    >>> position([{"logOffset": 3}]) is None
+    >>> advance([{"rows": 5}, {"clicks": {"0": 7, "1": 1}}], [{"rows": 1}, {"clicks": {"0": 2}}])
+    Advance(units=10.0, counts_rows=True)
+    >>> advance([12], [2])
+    Advance(units=10.0, counts_rows=False)
+    >>> advance([{"clicks": {"0": 7, "1": 1}}], [{"clicks": {"0": 2, "1": 900}}]) is None
     True
     """
-    parts = [_units(offset) for offset in offsets]
+    parts = [_advance(end, start) for end, start in zip(ends, starts, strict=True)]
     known = [part for part in parts if part is not None]
     if not parts or len(known) < len(parts):
         return None
-    return Position(sum(part.units for part in known), all(part.counts_rows for part in known))
+    return Advance(sum(part.units for part in known), all(part.counts_rows for part in known))
 
 
 def parse(text: str | None) -> Any:
@@ -130,21 +136,33 @@ def parse(text: str | None) -> Any:
         return None
 
 
-def _units(offset: Any) -> Position | None:
+def _advance(end: Any, start: Any) -> Advance | None:
+    """Return how far one source has gone on; a partition that is new begins at 0, one that is gone gives nothing."""
+    ended, started = _counters(end), _counters(start)
+    if not ended or started is None:
+        return None
+    steps = [units - started.get(name, 0.0) for name, units in ended.items()]
+    if min(steps) < 0.0:
+        return None
+    return Advance(sum(steps), counts_rows=None not in ended)
+
+
+def _counters(offset: Any) -> dict[object, float] | None:
+    """Return what an offset counts by name: one counter, or one a partition; ``None`` names one that is no row's."""
     if isinstance(offset, int | float) and not isinstance(offset, bool):
-        return Position(float(offset), counts_rows=False)
+        return {None: float(offset)}
     if not isinstance(offset, dict) or not offset:
         return None
     if isinstance(offset.get("rows"), int):
-        return Position(float(offset["rows"]), counts_rows=True)
+        return {"rows": float(offset["rows"])}
     if set(offset) == {"offset", "timestamp"} and isinstance(offset["offset"], int):
-        return Position(float(offset["offset"]), counts_rows=True)
-    topics = list(offset.values())
-    if all(isinstance(topic, dict) for topic in topics):
-        ends = [end for topic in topics for end in topic.values()]
-        if ends and all(isinstance(end, int) for end in ends):
-            return Position(float(sum(ends)), counts_rows=True)
-    return None
+        return {"offset": float(offset["offset"])}
+    partitions: dict[object, float] = {}
+    for topic, ends in offset.items():
+        if not isinstance(ends, dict) or not all(isinstance(end, int) for end in ends.values()):
+            return None
+        partitions |= {(topic, partition): float(end) for partition, end in ends.items()}
+    return partitions
 
 
 def _unknown_version(lines: list[str] | None) -> str:
@@ -176,11 +194,8 @@ def _part(source: Path, end: Any, start: Any) -> _Part | None:
     if isinstance(end, dict) and set(end) == {"logOffset"}:
         before = start if isinstance(start, dict) else {"logOffset": -1}
         return _files(source, end["logOffset"], before.get("logOffset"))
-    ended = _units(end)
-    started = _units(_origin(source) if start is None else start)
-    if ended is None or started is None:
-        return None
-    return _Part(max(0.0, ended.units - started.units), ended.counts_rows)
+    advanced = advance([end], [_origin(source) if start is None else start])
+    return None if advanced is None else _Part(advanced.units, advanced.counts_rows)
 
 
 def _files(source: Path, end: Any, start: Any) -> _Part | None:
@@ -224,6 +239,13 @@ def _by_name(lines: list[str]) -> dict[str, Any]:
 
 
 _VERSIONS = {"v1": _in_order, "v2": _by_name}
+
+
+def _committed_s(checkpoint: Path, batch: int) -> float | None:
+    try:
+        return (checkpoint / "commits" / str(batch)).stat().st_mtime
+    except OSError:
+        return None
 
 
 def _lines(path: Path) -> list[str] | None:

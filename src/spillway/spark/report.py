@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from spillway.spark.offsets import parse, position
+from spillway.spark.offsets import advance, parse
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
@@ -220,21 +220,22 @@ def read_progress(
         return None
     started = datetime.fromisoformat(progress.timestamp).replace(tzinfo=UTC).timestamp()
     sources = progress.sources
-    end = position([parse(source.endOffset) for source in sources])
-    start = position([parse(source.startOffset) for source in sources])
-    latest = position([parse(source.latestOffset) for source in sources])
-    if start is None and end is not None and progress.batchId == 0:
-        start = position([0] * len(sources))
+    starts = [parse(source.startOffset) for source in sources]
+    ends = [parse(source.endOffset) for source in sources]
+    latest = [parse(source.latestOffset) for source in sources]
+    if progress.batchId == 0:
+        starts = [0 if start is None else start for start in starts]
+    advanced, waiting = advance(ends, starts), advance(latest, ends)
     return BatchReport(
         query=str(progress.id),
         run=str(progress.runId),
         batch=progress.batchId,
         started_s=started,
         busy_s=_seconds(progress, "triggerExecution"),
-        units=None if end is None or start is None else max(0.0, end.units - start.units),
-        backlog_units=None if end is None or latest is None else max(0.0, latest.units - end.units),
+        units=None if advanced is None else advanced.units,
+        backlog_units=None if waiting is None else waiting.units,
         stages=tuple(StageReport.of(_as_dict(observed.get(name))) for name in names),
-        counts_rows=end is not None and end.counts_rows,
+        counts_rows=advanced is not None and advanced.counts_rows,
         input_rows=sum(getattr(source, "numInputRows", None) or 0 for source in sources),
         overhead_s=sum(_seconds(progress, part) for part in _WITHOUT_ROWS),
     )

@@ -339,6 +339,54 @@ def test_one_row_in_a_batch_that_comes_late_changes_nothing():
     assert decision.queue_limit_rows == pytest.approx(expected.queue_limit_rows)
 
 
+@pytest.mark.parametrize("age_s", [60.0, 3600.0])
+def test_a_few_rows_that_are_very_old_change_nothing(age_s):
+    """Three of 10,000 in each batch: they move the mean, too."""
+    usual, straggling = deadline(), deadline()
+    for _ in range(10):
+        same = {"arrived": 60_000, "kept": 40_000, "busy": 0.8, "waited": 0.8}
+        expected = usual.step(batch(**same, mean=1.2, worst=1.6))
+        decision = straggling.step(batch(**same, mean=1.2 + 0.0003 * age_s, worst=age_s))
+    assert decision.queue_limit_rows == pytest.approx(expected.queue_limit_rows)
+
+
+@pytest.mark.parametrize("trigger_s", [5.0, 10.0])
+def test_a_trigger_is_told_from_the_cuts_where_rows_have_no_arrival_times(trigger_s):
+    controller = deadline()
+    for _ in range(6):
+        decision = controller.step(batch(busy=0.42, waited=trigger_s, idle=trigger_s - 0.42))
+    assert decision.trigger_s == pytest.approx(trigger_s)
+    assert "shedding cannot meet a target of 2 s" in decision.reason
+    for _ in range(4):
+        decision = controller.step(batch(busy=0.42, waited=0.42))
+    assert decision.trigger_s is None
+    assert "shedding cannot" not in decision.reason
+
+
+def test_waits_of_all_lengths_are_no_trigger():
+    controller = deadline()
+    for turn in range(20):
+        gap_s = (5.0, 8.0, 13.0, 6.5)[turn % 4]
+        decision = controller.step(batch(busy=0.42, waited=gap_s, idle=gap_s - 0.42))
+    assert decision.trigger_s is None
+
+
+@pytest.mark.parametrize(("skip_share", "least"), [(0.9, 0.35), (1.0, 0.8)])
+def test_rows_are_kept_where_a_dropped_one_takes_nearly_as_long(skip_share, least):
+    """Reading alone is more than the engine can do: batches get longer and longer, and dropping hardly helps."""
+    cost = 100e-6
+    run = drive(
+        deadline(),
+        lambda _: 1.3 / cost,
+        duration_s=60,
+        cost_s=lambda _: cost,
+        fixed_s=0.2,
+        skip_s=skip_share * cost,
+        noise=0.03,
+    )
+    assert run.kept[-1] >= least * run.arrived[-1]
+
+
 def test_a_delay_of_all_rows_before_their_batch_is_taken_off_the_target():
     controller = deadline()
     for _ in range(10):

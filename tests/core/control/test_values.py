@@ -119,9 +119,8 @@ def test_dropped_rows_take_their_part_down_to_the_least():
     assert decision.keep_ratio_for(2000) * 2000 == pytest.approx((1000 - 200) / 0.9)
     assert decision.keep_ratio_for(9000) * 9000 == pytest.approx(300.0)
     assert Decision(queue_limit_rows=1000.0, skip_cost=0.1).keep_ratio_for(1e6) * 1e6 == pytest.approx(100.0)
-    assert Decision(queue_limit_rows=1000.0, skip_cost=1.0, least_rows=300.0).keep_ratio_for(
-        2000
-    ) == pytest.approx(0.15)
+    as_dear = Decision(queue_limit_rows=1000.0, skip_cost=1.0, least_rows=300.0)
+    assert as_dear.keep_ratio_for(2000) == 1.0, "dropping saves nothing"
     assert Decision(queue_limit_rows=10.0, least_rows=1e9).keep_ratio_for(20) == 0.5, "never beyond the limit"
 
 
@@ -191,15 +190,32 @@ def test_a_batch_that_would_be_in_time_is_limited_where_operators_have_a_budget(
     assert replace(WHOLE, work_budget=1e6).keep_ratio_for(600, waited_s=0.9) < 1.0
 
 
+@given(st.floats(0.0, 1.0), st.floats(1.0, 1e7), st.floats(0.0, 5e4))
+def test_the_dearer_a_dropped_row_the_fewer_are_dropped_beyond_reach(skip_cost, rows, least):
+    """Beyond reach: to read and drop all rows takes longer than the limit."""
+    decision = Decision(queue_limit_rows=1e5, skip_cost=skip_cost, least_rows=least)
+    keep = decision.keep_ratio_for(rows)
+    assert 0.0 <= keep <= 1.0
+    if rows <= 1e5:
+        assert keep == 1.0
+    elif skip_cost * rows >= 1e5:
+        assert keep >= 2.0 * skip_cost - 1.0
+    else:
+        taken = rows * keep + skip_cost * rows * (1.0 - keep)
+        assert taken <= max(1e5, least + skip_cost * (rows - least)) * (1.0 + 1e-9)
+
+
 def test_rows_that_wait_for_a_trigger_fill_the_batch_after_it():
     assert replace(WHOLE, trigger_s=1.0).fits_whole(600, 1.1)
     assert not replace(WHOLE, trigger_s=1.5).fits_whole(600, 1.1)
 
 
 def test_a_query_that_starts_is_taken_to_be_half_busy_until_a_batch_tells_more():
-    cold = Decision(target_delay_s=2.0, cold=True)
-    assert cold.fits_whole(1e9, 1.3)
-    assert not cold.fits_whole(1e9, 1.4)
+    cold = Decision(target_delay_s=2.0, cold=True, queue_limit_rows=90_000.0)
+    assert cold.fits_whole(1e6, 1.3)
+    assert not cold.fits_whole(1e6, 1.4)
+    assert not cold.fits_whole(1e9, 1.3), "no row is as cheap as that"
+    assert cold.keep_ratio_for(1e9, waited_s=1.3) * 1e9 == pytest.approx(90_000.0)
     assert cold.fits_whole(3_000, 0.5, unreported=(2_000, 2_000)), "2,000 rows took 0.5 s"
     assert not cold.fits_whole(9_000, 0.5, unreported=(2_000, 2_000))
     assert cold.fits_whole(9_000, 0.5, unreported=(2, 2)), "two rows tell nothing"

@@ -201,3 +201,25 @@ def test_a_checkpoint_of_another_version_is_still_readable() -> None:
 def test_infinite_cuts_survive_their_file() -> None:
     record = BatchDecision(batch=1, keep_ratio=0.5, salt=3, cuts=(Cut(float("inf"), 0.5, 0.1),))
     assert BatchDecision.from_json(record.to_json()) == record
+
+
+@pytest.mark.parametrize("gap_s", [4.0, 10.0, 600.0])
+@pytest.mark.parametrize("last_report", [3, 0])
+def test_a_gap_before_a_batch_whose_forerunner_is_not_reported_is_idle_time(
+    gap_s: float, last_report: int
+) -> None:
+    """The commit log says that the batch before had ended, so the gap is not taken for a slow machine."""
+    decision = replace(TIMED, cost_s=0.001)
+    published = Published(decision=decision, after_batch=last_report, began_s=50.0)
+    before = decide(Published(decision=decision), 4, BatchSize(5.0, counts_rows=True, cut_s=100.0))
+    size = BatchSize(700.0, counts_rows=True, cut_s=100.0 + gap_s, waited_s=gap_s)
+    assert decide(published, 5, size, before).keep_ratio < 1.0, "nobody knows what passed"
+    assert decide(published, 5, replace(size, ended_s=100.3), before).keep_ratio == 1.0
+    assert decide(published, 5, replace(size, ended_s=40.0), before).keep_ratio < 1.0, "of an earlier run"
+
+
+def test_fields_of_another_version_are_left_out() -> None:
+    record = LIMITED.to_dict()
+    record["decision"]["brightness"] = 3
+    record["colour"] = "red"
+    assert Published.from_dict(json.loads(json.dumps(record))) == LIMITED

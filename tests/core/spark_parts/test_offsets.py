@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from spillway.spark.decide import Published
-from spillway.spark.offsets import BYTES, FILES, BatchSize, Position, parse, position, size_of
+from spillway.spark.offsets import BYTES, FILES, Advance, BatchSize, advance, parse, size_of
 from spillway.spark.plane import ControlRow
 from spillway.spark.storage import Folder
 
@@ -68,11 +69,38 @@ def test_a_torn_log_is_no_size(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("offset", [None, True, "x", [], {}, {"t": {}}, {"t": {"0": "x"}}, {"rows": "7"}])
 def test_what_cannot_be_counted(offset: object) -> None:
-    assert position([offset]) is None
+    assert advance([offset], [offset]) is None
 
 
 def test_the_rate_source_counts_seconds() -> None:
-    assert position([17]) == Position(17.0, counts_rows=False)
+    assert advance([17], [0]) == Advance(17.0, counts_rows=False)
+
+
+@pytest.mark.parametrize(
+    ("ends", "units"),
+    [
+        ({"t": {"0": 50, "1": 30}}, 60.0),
+        ({"t": {"0": 50, "1": 30, "2": 7}}, 67.0),  # a partition was added
+        ({"t": {"0": 50}}, 40.0),  # one is gone
+        ({"t": {"0": 5, "1": 3}}, None),  # the topic was made anew
+        ({"t": {"0": 5, "1": 900}}, None),  # what one partition goes back is not hidden by another
+    ],
+)
+def test_partitions_are_counted_each_on_its_own(tmp_path: Path, ends: object, units: float | None) -> None:
+    write_log(tmp_path, 3, 10_000, {"t": {"0": 10, "1": 10}})
+    write_log(tmp_path, 4, 11_500, ends)
+    assert size_of(tmp_path, 4).units == units
+
+
+def test_the_commit_log_says_when_the_batch_before_ended(tmp_path: Path) -> None:
+    write_log(tmp_path, 3, 10_000, {"rows": 100})
+    write_log(tmp_path, 4, 11_500, {"rows": 1300})
+    assert size_of(tmp_path, 4).ended_s is None
+    entry = tmp_path / "commits" / "3"
+    entry.parent.mkdir()
+    entry.write_text("v1\n{}")
+    os.utime(entry, (10.5, 10.5))
+    assert size_of(tmp_path, 4).ended_s == 10.5
 
 
 def test_parse_takes_what_spark_prints() -> None:

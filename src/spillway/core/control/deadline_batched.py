@@ -66,7 +66,14 @@ from typing import TYPE_CHECKING
 from spillway.core.control.base import BaseController, TargetState
 from spillway.core.control.batch_time import best_batch_s
 from spillway.core.control.model import LEAST_COST_S, MOST_COST_S, MOST_ROWS
-from spillway.core.control.values import LEAST_ROOM, Decision, Sample, least_room_s, was_idle
+from spillway.core.control.values import (
+    LEAST_ROOM,
+    LONGEST_UNKNOWN,
+    Decision,
+    Sample,
+    least_room_s,
+    was_idle,
+)
 from spillway.core.control.wording import duration
 
 if TYPE_CHECKING:
@@ -80,6 +87,7 @@ _DEARER = 1.64  # standard deviations: in one case of twenty a row is dearer tha
 _ROWS_BESIDE_WORK = 0.5  # of the room
 _EXTRAS = 5  # batches whose median is the delay that batches have no part in
 _TRIGGERS, _LEAST_TRIGGERS = 5, 3  # waits while idle, whose median is the trigger, and how many it takes
+_ALIKE_WAITS = 0.1  # of a wait, by which others may differ from it where they alone tell the trigger
 _LEAST_EXTRAS = 3  # of them, before it counts
 _LEAST_EXTRA = 0.03  # of the target
 _RECENT = 30  # batches whose times and rows are remembered
@@ -238,20 +246,40 @@ class BatchedDeadline(BaseController):
     def _watch_waits(self, sample: Sample) -> None:
         """Learn what rows wait for whatever a batch does: a trigger, or a delay that batches have no part in."""
         state, waited_s = self.state, _bounded(sample.waited_s)
-        if waited_s is None or sample.worst_delay_s is None or sample.busy_s is None or not sample.kept_rows:
+        if waited_s is None or sample.busy_s is None or not sample.kept_rows:
+            return
+        if sample.worst_delay_s is None:
+            self._watch_cuts(sample, waited_s)
             return
         before_s = min(max(sample.worst_delay_s - sample.busy_s, -MOST_COST_S), MOST_COST_S)
         extra_s = before_s - waited_s
+        straggling_s = 0.0
         if sample.delay_s is not None:
             # Rows that come evenly wait half of the time on the whole; a single late one hardly changes that.
             mean_s = min(max(sample.delay_s - sample.busy_s, -MOST_COST_S), MOST_COST_S)
             extra_s = min(extra_s, mean_s - 0.5 * waited_s)
-        state.extras_s = [*state.extras_s[1 - _EXTRAS :], extra_s]
+            straggling_s = before_s - mean_s - waited_s
+        if straggling_s <= state.target_delay_s:  # a few rows that are hours old move the mean, too
+            state.extras_s = [*state.extras_s[1 - _EXTRAS :], extra_s]
         if was_idle(sample.idle_s, waited_s):
             seen_s = max(min(before_s - self._extra_s(), waited_s), 0.0)
             state.triggers_s = [*state.triggers_s[1 - _TRIGGERS :], seen_s]
         else:  # batches that follow one another sooner do not wait for a trigger
             state.triggers_s = [min(seen_s, waited_s) for seen_s in state.triggers_s]
+
+    def _watch_cuts(self, sample: Sample, waited_s: float) -> None:
+        """Learn the trigger where no arrival times are known: from waits of an idle query that are all alike.
+
+        That may also be a producer that comes every minute, so no longer batch follows from it than from any wait.
+        """
+        state = self.state
+        waited_s = min(waited_s, LONGEST_UNKNOWN * state.target_delay_s)
+        if not was_idle(sample.idle_s, waited_s):
+            state.triggers_s = [seen_s for seen_s in state.triggers_s if seen_s <= waited_s]
+        elif all(abs(seen_s - waited_s) <= _ALIKE_WAITS * waited_s for seen_s in state.triggers_s):
+            state.triggers_s = [*state.triggers_s[1 - _TRIGGERS :], waited_s]
+        else:
+            state.triggers_s = [waited_s]
 
     def _extra_s(self) -> float:
         """Return the delay that batches have no part in; less than a little is nothing."""

@@ -15,9 +15,13 @@ from spillway.errors import SpillwayError, invalid
 
 _IDLE_SHARE, _IDLE_S = 0.05, 0.25  # of the time between two cuts, and at most this long: see was_idle
 _HALF_BUSY = 0.5  # of the time: what a query is taken to need of which nothing is known yet
-_LONGEST_UNKNOWN = (
-    8.0  # times the target: how long a batch may take after an idle time that may be no trigger
-)
+_CHEAPEST = 40.0
+"""Times the limit: the most rows of a batch that is kept whole while nothing is known of them.
+
+The limit of a cold start takes rows of 10 µs. No plain query on a few cores was measured below 0.3 µs a row, and 40
+times the limit of such rows still fit the target."""
+_WORTH_DROPPING = 0.5  # of a kept row's cost: a dropped row that saves less than that hardly shortens a batch
+LONGEST_UNKNOWN = 8.0  # times the target: how long a batch may take after an idle time that may be no trigger
 
 LEAST_ROOM = 1.0 / 6.0
 """Of the target: rows get this much time in every batch, since less would hardly shorten it (see DEADLINE)."""
@@ -224,12 +228,16 @@ class Decision(_Json):
         """Return the share to keep of a batch whose size is known: the rate and the limit together.
 
         With limit L, n rows and skip cost s, the kept rows k solve k + s (n - k) = L. However dear the dropped
-        rows are, ``least_rows`` are kept. L is that of :meth:`limit_for`.
+        rows are, ``least_rows`` are kept. L is that of :meth:`limit_for`. Where to read and drop all rows takes
+        longer than L already, the batch is late whatever is kept: the less a dropped row saves below half of what a
+        kept one takes, the more are kept, and all of them where it saves nothing.
 
         >>> Decision(queue_limit_rows=500).keep_ratio_for(2000)
         0.25
         >>> Decision(queue_limit_rows=500, skip_cost=0.1).keep_ratio_for(2000)
         0.16666666666666666
+        >>> [round(Decision(queue_limit_rows=500, skip_cost=s).keep_ratio_for(2000), 2) for s in (0.5, 0.75, 1.0)]
+        [0.03, 0.5, 1.0]
         >>> Decision(keep_ratio=0.2, queue_limit_rows=500).keep_ratio_for(100)
         0.2
         """
@@ -237,7 +245,10 @@ class Decision(_Json):
         if limit is None or rows <= limit or self.fits_whole(rows, waited_s, unreported):
             return self.keep_ratio
         share = limit / rows
-        left = (share - self.skip_cost) / (1.0 - self.skip_cost) if self.skip_cost < 1.0 else 0.0
+        if share > self.skip_cost:
+            left = (share - self.skip_cost) / (1.0 - self.skip_cost)
+        else:
+            left = (self.skip_cost - _WORTH_DROPPING) / (1.0 - _WORTH_DROPPING)
         least = 0.1 * limit if self.least_rows is None else min(self.least_rows, limit)
         return min(self.keep_ratio, max(left, least / rows))
 
@@ -249,14 +260,16 @@ class Decision(_Json):
         A batch of time b whose oldest row has waited w is in time if w + b is within the target. While it runs, rows
         go on coming at the rate of its own; they wait for b or for the trigger and fill the next batch. A limit alone
         would shed in vain after a batch that took long by chance, although the query is not overloaded. Where nothing
-        is known of the cost of a row, the query is taken to be half busy, as one that is started usually is, or what
-        the batch before took, if it is not reported yet, is taken for its rows.
+        is known of the cost of a row, the query is taken to be half busy, as one that is started usually is, but no
+        row to cost less than the cheapest ones do; or what the batch before took, if it is not reported yet, is taken
+        for its rows.
 
         >>> decision = Decision(target_delay_s=2.0, sure_fixed_s=0.2, sure_cost_s=0.001)
         >>> decision.fits_whole(600, 0.9), decision.fits_whole(950, 0.9), decision.fits_whole(600, 0.3)
         (True, False, False)
-        >>> [Decision(target_delay_s=2.0, cold=True).fits_whole(1e6, waited_s) for waited_s in (1.2, 1.5)]
-        [True, False]
+        >>> cold = Decision(target_delay_s=2.0, cold=True, queue_limit_rows=90_000)
+        >>> cold.fits_whole(1e6, 1.2), cold.fits_whole(1e6, 1.5), cold.fits_whole(5e7, 1.2)
+        (True, False, False)
         """
         y, F, c = self.target_delay_s, self.sure_fixed_s, self.sure_cost_s
         if y is None or not waited_s or self.work_budget is not None:
@@ -264,7 +277,7 @@ class Decision(_Json):
         if self.cold and unreported is not None and unreported[1] >= _TELLING_ROWS:
             F, c = 0.0, waited_s / unreported[1]
         elif self.cold:
-            return (1.0 + _HALF_BUSY) * waited_s <= y
+            return (1.0 + _HALF_BUSY) * waited_s <= y and rows <= _CHEAPEST * (self.queue_limit_rows or 0.0)
         elif c is None:
             return False
         batch_s = F + c * rows
@@ -309,7 +322,7 @@ class Decision(_Json):
         idle = was_idle(idle_s, waited_s)
         trigger_s = self.trigger_s
         if trigger_s is None:
-            trigger_s = min(waited_s, _LONGEST_UNKNOWN * y) if idle else 0.0
+            trigger_s = min(waited_s, LONGEST_UNKNOWN * y) if idle else 0.0
         room, least_s = t - self.fixed_s, self._least_s(y)
         if trigger_s > 0.0 and trigger_s + self.fixed_s >= y - least_s:
             factor = _WHILE_UNKNOWN if self.cost_s is None else 1.0
