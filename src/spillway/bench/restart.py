@@ -10,6 +10,8 @@ metric                          meaning
 =============================== =========================================================================
 ``restart.kept_over_reference`` rows kept in the ten batches that were decided after the restart, over those
                                 of a reference that knows what rows cost
+``restart.within_target``       of the rows that these batches kept, without the one that takes in the backlog, the
+                                share within the target: who keeps too much fails by this
 ``restart.decisions_changed``   decisions written before the kill that were others afterwards: must be 0
 =============================== =========================================================================
 """
@@ -26,6 +28,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -121,6 +124,7 @@ class Restart:
     plan: RestartPlan
     costs: Costs
     after: tuple[Timed, ...]
+    within_target: float
     decisions_changed: int
 
     @property
@@ -128,6 +132,7 @@ class Restart:
         """The suite's metrics by name."""
         return {
             "restart.kept_over_reference": kept_over_reference(self.after, self.costs, self.plan.target_s),
+            "restart.within_target": self.within_target,
             "restart.decisions_changed": float(self.decisions_changed),
         }
 
@@ -192,18 +197,45 @@ def judge(plan: RestartPlan, seen: RestartRecord, saturated: Sequence[Timed] = (
         plan=plan,
         costs=fit([*_timed(warm, seen.history, runs[0]), *saturated]),
         after=tuple(_timed(fresh, seen.history, runs[1])),
+        within_target=within_target(fresh, seen.history, runs[1], plan.target_s),
         decisions_changed=seen.decisions_changed,
     )
 
 
 def _timed(notes: list[dict[str, Any]], history: list[dict[str, Any]], run: str) -> list[Timed]:
     """Return rows, kept rows and time of batches; without those whose entry the kill has prevented."""
-    kept = {entry["batch"]: entry["kept_rows"] for entry in history if entry["run"] == run}
+    kept = _kept(history, run)
     return [
         Timed(note["last_row"] - note["first_row"], kept[note["number"]], note["ended_s"] - note["began_s"])
         for note in notes
         if note["number"] in kept
     ]
+
+
+def within_target(
+    notes: list[dict[str, Any]], history: list[dict[str, Any]], run: str, target_s: float
+) -> float:
+    """Return the share in time of the kept rows of all batches but the first, which came between two cuts each.
+
+    >>> first = {"number": 7, "began_s": 60.0, "ended_s": 63.0}
+    >>> second = {"number": 8, "began_s": 63.0, "ended_s": 64.0}
+    >>> history = [{"run": "b", "batch": number, "kept_rows": 290} for number in (7, 8)]
+    >>> [round(within_target([first, second], history, "b", target_s), 2) for target_s in (3.0, 4.0)]
+    [0.67, 1.0]
+    """
+    kept_rows = _kept(history, run)
+    in_time = counted = 0.0
+    for before, note in pairwise(notes):
+        span_s = note["began_s"] - before["began_s"]
+        if span_s > 0.0 and note["number"] in kept_rows:
+            late_s = min(max(note["ended_s"] - target_s - before["began_s"], 0.0), span_s)
+            in_time += kept_rows[note["number"]] * (1.0 - late_s / span_s)
+            counted += kept_rows[note["number"]]
+    return in_time / counted if counted else 1.0
+
+
+def _kept(history: list[dict[str, Any]], run: str) -> dict[int, int]:
+    return {entry["batch"]: entry["kept_rows"] for entry in history if entry["run"] == run}
 
 
 def decisions_changed(before: Mapping[str, str], after: Mapping[str, str]) -> int:

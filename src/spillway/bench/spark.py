@@ -12,7 +12,8 @@ metric                            meaning
 ``p99_over_target.*``             99th percentile of the delay over the target
 ``loss_over_minimum.spillway``    rows lost over those that a shedder must lose which knows the trace
                                   beforehand and serves the measured capacity without a pause
-``delivered_over_best.spillway``  rows delivered within the target over those that this shedder delivers
+``delivered_over_best.spillway``  rows delivered within the target over those that this shedder delivers; also by the
+                                  name of the controller, ``delivered_over_best.deadline``
 ``idle_throughput_ratio``         throughput at saturation with Spillway in the plan over that without
 ``capped.p99_over_target``        as above for the plain query with a limit of rows per batch
 ``spark.added_ms_per_batch``      milliseconds that Spillway adds to a batch of a trivial query; full run only
@@ -121,6 +122,7 @@ def burst_metrics(burst: Burst) -> dict[str, float]:
         "p99_over_target.plain": plain.quantile_s(0.99) / plain.target_s,
         "loss_over_minimum.spillway": burst.loss_over_minimum,
         "delivered_over_best.spillway": burst.delivered_over_best("spillway"),
+        "delivered_over_best.deadline": burst.delivered_over_best("spillway"),
         "idle_throughput_ratio": burst.capacity.idle_throughput_ratio,
         "capped.p99_over_target": capped.quantile_s(0.99) / capped.target_s,
     }

@@ -109,7 +109,7 @@ class BatchedEngine:
                 done_s = self.machine.end_s(begin_s, work_s * self.machine.cold(0)) + stall_s
                 loop.restart(begin_s)
             run_batch += 1
-            delay[kept] = done_s - arrival[kept]
+            delay[kept] = done_s - arrival[kept] + self.machine.late_s
             costs = loop.costs_after(n, k, done_s - begin_s, true)
             loop.take(
                 Sample(

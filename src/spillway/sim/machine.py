@@ -12,6 +12,7 @@ a cold JVM     the i-th batch of a run has (1 + (``cold_factor`` - 1) exp(-i / `
 stalls         with a chance of ``stall_chance`` something takes up to twice ``stall_s`` more, whatever the batch
 a crash        at ``killed_at_s`` the query dies; ``down_s`` later it comes back with a cold JVM, repeats the batch
                that was running, and finds what has arrived meanwhile
+late rows      rows are ``late_s`` old when they reach the query: another hop, or a clock that is off
 =============  ===========================================================================================
 """
 
@@ -44,9 +45,16 @@ class Machine:
     stall_s: float = 0.0
     killed_at_s: float | None = None
     down_s: float = 0.0
+    late_s: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, least in (("cold_factor", 1.0), ("stall_chance", 0.0), ("stall_s", 0.0), ("down_s", 0.0)):
+        for name, least in (
+            ("cold_factor", 1.0),
+            ("stall_chance", 0.0),
+            ("stall_s", 0.0),
+            ("down_s", 0.0),
+            ("late_s", 0.0),
+        ):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= least):
                 raise invalid(name, value, f"a number >= {least:g}")

@@ -102,6 +102,9 @@ def test_batches_before_give_the_costs_and_those_after_the_killed_one_are_judged
     assert again.metrics["restart.kept_over_reference"] == pytest.approx(
         26_000 / (COSTS.reference_rows(400_000, 1.0, 3.0) + COSTS.reference_rows(100_000, 1.0, 3.0)), rel=1e-3
     )
+    second_s, third_s = again.after[0].took_s, again.after[1].took_s
+    late = min(max(1.0 - (3.0 - third_s) / second_s, 0.0), 1.0)
+    assert again.metrics["restart.within_target"] == pytest.approx(1.0 - late)
     assert again.metrics["restart.decisions_changed"] == 0.0
     with pytest.raises(SpillwayError, match="1 runs"):
         judge(plan, replace(seen, history=history[:6]))

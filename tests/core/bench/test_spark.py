@@ -17,6 +17,7 @@ RESTART = Restart(
     plan=RestartPlan(),
     costs=Costs(0.5, 2e-6, 52e-6),
     after=(Timed(1_000_000, 9_000, 3.0),),
+    within_target=1.0,
     decisions_changed=0,
 )
 
@@ -55,12 +56,14 @@ def test_the_full_run_has_all_parts(played):
     assert played == ["session", "burst", "added", "neighbours", "restart"]
     for name in (
         "delivered_over_best.spillway",
+        "delivered_over_best.deadline",
         "loss_over_minimum.spillway",
         "spark.added_ms_per_batch",
         "neighbours.loss_over_minimum",
         "neighbours.within_target",
         "neighbours.delivered_over_best",
         "restart.kept_over_reference",
+        "restart.within_target",
         "restart.decisions_changed",
     ):
         assert name in results.metrics

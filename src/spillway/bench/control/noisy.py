@@ -49,8 +49,8 @@ QUICK_LOADS = (0.5, 0.8, 1.0, 1.25, 2.0, 3.0)
 TRIGGERS_S = (0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
 QUICK_TRIGGERS_S = (0.0, 1.0, 3.0, 10.0)
 LAGS = (0, 1, 2, 3, 5)
-IDLE_LOADS = (0.1, 0.3, 0.5, 0.7, 0.8)
-IDLE_LAGS = (0, 1, 3)
+IDLE_LOADS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
+IDLE_LAGS = (0, 1, 3, 5)
 CHEAP_ROWS_S, CHEAP_S = (0.3e-6, 1e-6, 5e-6), 6.0  # what a row costs, and how long such a query is looked at
 NOISES = 3  # draws of the noise that a plant is seen with; one alone would make the luckiest shedder the best
 AFTER_RESTART = 10  # batches
@@ -82,7 +82,8 @@ def compare(one: Plant, profile: str, machine: Machine) -> Compared:
     """Play the burst with DEADLINE and with the reference."""
     trace, target_s = one.burst(), one.target_s
     ours = one.engine(machine, estimate=True).run(trace, deadline(one), target_s)
-    reference = one.engine(machine, estimate=False).run(trace, Reference(target_s), target_s)
+    knowing = Reference(target_s - machine.late_s)
+    reference = one.engine(machine, estimate=False).run(trace, knowing, target_s)
     back_s = None if machine.killed_at_s is None else machine.killed_at_s + machine.down_s
     return Compared(
         profile=profile,

@@ -98,6 +98,7 @@ def machines(seed: int) -> dict[str, Machine]:
         "cold beside bursts": replace(cold, slowdown=bursts),
         "restart": replace(cold, killed_at_s=KILLED_AT_S, down_s=BACKLOG_S),
         "every second": Machine(slowdown=CostTrace(draw.uniform(1.0, 2.0, int(LASTS_S)).tolist(), 1.0)),
+        "late rows": Machine(late_s=float(draw.uniform(0.1, 0.8))),
     }
 
 

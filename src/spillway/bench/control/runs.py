@@ -118,6 +118,11 @@ def metric_ratio(case: Case, field: str, above: str, below: str, **options: Any)
     return ratio(field, getattr(top, field), getattr(bottom, field))
 
 
+def delivered_over_most(case: Case, controller: str, *, shed: Shed = SHED) -> float:
+    """Return the rows that a controller delivers within the target over the most that anybody could."""
+    return play(case, controller, shed=shed).metrics.in_time_rows / max(minimum(case).delivered_rows, 1)
+
+
 def geometric_mean(values: Iterable[float]) -> float:
     """Return the geometric mean, NaN of nothing.
 

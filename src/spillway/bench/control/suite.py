@@ -10,6 +10,8 @@ late_tuples.ctrl_over_deadline     the same of late rows
 overshoot.ctrl_over_deadline       the same of the longest violation
 loss.deadline_over_minimum         DEADLINE's loss over the least possible one
 loss.aurora_over_ctrl              AURORA's loss over CTRL's
+delivered.deadline_over_most       rows that DEADLINE delivers within the target over the most that anybody could
+delivered.ctrl_over_most           the same of CTRL
 step_us.deadline                   the median time of one step of DEADLINE, in microseconds
 sim.seconds_per_second             simulated seconds per second of wall clock, all runs together (no mean)
 entry.*                            the same with the paper's other actuator, which only refuses rows at the entry
@@ -38,6 +40,7 @@ from spillway.bench.control.runs import (
     PERIOD_S,
     SHED,
     TARGET_S,
+    delivered_over_most,
     geometric_mean,
     metric_ratio,
     minimum,
@@ -131,6 +134,12 @@ def compared(cases: tuple[Case, ...], shed: Shed) -> dict[str, float]:
             ratio("loss_ratio", ours, least) for ours, least in lost
         ),
         "loss.aurora_over_ctrl": mean("loss_ratio", "aurora", "ctrl"),
+        **{
+            f"delivered.{name}_over_most": geometric_mean(
+                delivered_over_most(case, name, shed=shed) for case in cases
+            )
+            for name in ("deadline", "ctrl")
+        },
     }
 
 
