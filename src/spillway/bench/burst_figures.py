@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from spillway.bench.burst import Burst
+from spillway.bench.figures import INK, WITH_SPILLWAY
 from spillway.bench.recording import Floats, Recording, Variant
 
-VARIANT_COLOURS: dict[Variant, str] = {"plain": "#D55E00", "capped": "#E69F00", "spillway": "#0072B2"}
+VARIANT_COLOURS: dict[Variant, str] = {"plain": "#D55E00", "capped": "#E69F00", "spillway": WITH_SPILLWAY}
 """Of Okabe and Ito's colours those that are told apart most easily; lines differ in weight as well."""
 
 VARIANT_NAMES: dict[Variant, str] = {
@@ -21,7 +22,7 @@ VARIANT_NAMES: dict[Variant, str] = {
     "capped": "with a row limit per batch",
     "spillway": "with Spillway",
 }
-INK, GREY, SHADE = "#222222", "#777777", "#888888"
+GREY, SHADE = "#777777", "#888888"
 _WEIGHTS: dict[Variant, float] = {"plain": 1.6, "capped": 1.6, "spillway": 1.8}
 
 

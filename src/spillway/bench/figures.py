@@ -30,6 +30,10 @@ COLOURS = {
 CYCLE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
 """Colours for everything else."""
 
+INK = "#222222"
+WITH_SPILLWAY = "#0072B2"
+"""What a query with Spillway is drawn in."""
+
 _STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 9.0,

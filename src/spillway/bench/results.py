@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from spillway.errors import SpillwayError, invalid
+from spillway.report.files import write_atomically
 
 _IN_FULL, _TOO_LONG = 1e4, 1e15  # from where on fractions do not matter, and where digits do not either
 
@@ -84,28 +83,6 @@ def shown(value: float) -> str:
     """
     whole = value == int(value) or abs(value) >= _IN_FULL
     return f"{value:,.0f}" if whole and abs(value) < _TOO_LONG else f"{value:,.4g}"
-
-
-def write_atomically(path: Path | str, text: str) -> None:
-    """Write a text file beside its place and move it there."""
-    target = Path(path)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            mask = os.umask(0)
-            os.umask(mask)
-            Path(temporary).chmod(0o666 & ~mask)  # as any other file: a page is made to be shown
-            Path(temporary).replace(target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise SpillwayError(f"{target} cannot be written: {error.strerror or error}.") from error
 
 
 def commit_id() -> str | None:

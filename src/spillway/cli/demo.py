@@ -57,9 +57,10 @@ def run(options: argparse.Namespace) -> int:
 
     from spillway.bench.burst_session import run as run_burst
     from spillway.bench.neighbours import comes_and_goes
-    from spillway.bench.results import write_atomically
     from spillway.cli.live import DemoView
-    from spillway.report import burst_page, delay_picture
+    from spillway.report.burst import burst_page
+    from spillway.report.burst_plots import delay_picture
+    from spillway.report.files import write_atomically
 
     console = Console()
     plan = build_plan(options)

@@ -246,7 +246,7 @@ def write_json(options: argparse.Namespace, metrics: dict[str, Metrics], least: 
     """Write what was asked and what came out."""
     import json
 
-    from spillway.bench.results import write_atomically
+    from spillway.report.files import write_atomically
 
     asked = {
         name: value for name, value in vars(options).items() if isinstance(value, str | int | float | None)

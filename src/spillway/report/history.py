@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spillway._version import __version__
-from spillway.bench.burst_figures import INK, VARIANT_COLOURS
-from spillway.bench.figures import panels
+from spillway.bench.figures import INK, WITH_SPILLWAY, panels
 from spillway.errors import SpillwayError
 from spillway.report import page as html
 from spillway.report.decisions import Entry, decision_table, dropped_by_reason
@@ -122,20 +121,23 @@ def _plot(entries: list[Entry], start_s: float) -> str:
     at, waited = column("at_s") - start_s, column("waited_s")
     # The rows of a batch arrived between its cut and the one before; where that is not known, the period is near.
     period = np.maximum(np.where(np.isfinite(waited) & (waited > 0.0), waited, column("period_s")), 1e-3)
-    blue = VARIANT_COLOURS["spillway"]
     with panels(3, 1, width=8.6, height=1.9) as (figure, (delays, rates, shares)):
-        delays.plot(at, column("worst_delay_s"), color=blue, marker=".", markersize=3, label="slowest row")
+        delays.plot(
+            at, column("worst_delay_s"), color=WITH_SPILLWAY, marker=".", markersize=3, label="slowest row"
+        )
         delays.plot(
             at, column("target_delay_s"), color=INK, linewidth=1.0, linestyle=(0, (6, 3)), label="target"
         )
         delays.set(ylabel="delay (s)", ylim=(0.0, None))
         delays.legend(loc="upper left")
         rates.plot(at, column("arrived_rows") / period, color=INK, label="arriving")
-        rates.plot(at, column("kept_rows") / period, color=blue, label="kept")
+        rates.plot(at, column("kept_rows") / period, color=WITH_SPILLWAY, label="kept")
         rates.set(ylabel="rows / s", ylim=(0.0, None))
         rates.legend(loc="upper left")
         arrived = column("arrived_rows")
-        shares.plot(at, 100 * column("kept_rows") / np.where(arrived > 0, arrived, np.nan), color=blue)
+        shares.plot(
+            at, 100 * column("kept_rows") / np.where(arrived > 0, arrived, np.nan), color=WITH_SPILLWAY
+        )
         shares.set(ylabel="kept (%)", xlabel="seconds", ylim=(0.0, 105.0))
         return inline(
             figure, "Delay of the slowest row of each batch, rows per second, and share kept, over time"

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from spillway.core.join import equality, inner_product, overlap, run
-from spillway.core.join.values import EMPTY, rows_of, shape_of, times_of
-from spillway.core.join.vocabulary import Vocabulary
+from spillway.core.join.values import rows_of, shape_of, times_of
+from spillway.core.join.vocabulary import EMPTY, Vocabulary
 from spillway.errors import SpillwayError
 
 PAIR = pa.struct([("item", pa.int64()), ("weight", pa.float64())])

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spillway.core.join import JoinConfig, overlap
-from spillway.core.join.values import EMPTY
-from spillway.core.join.vocabulary import Vocabulary, stable_hash
+from spillway.core.join.vocabulary import EMPTY, Vocabulary, stable_hash
 from tests.core.join.oracle import join
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from spillway.core.join.inlined import inlined
 from spillway.core.join.table import WHOLE, place, remove
-from spillway.core.join.values import EMPTY
+from spillway.core.join.vocabulary import EMPTY
 
 LESS, MORE, ROW = 0, 1, 2  # columns of the links: the two subtrees, and the row that a node belongs to
 

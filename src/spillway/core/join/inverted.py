@@ -32,7 +32,7 @@ import numpy as np
 from spillway.core.join.inlined import inlined
 from spillway.core.join.predicates import PRODUCT
 from spillway.core.join.table import WHOLE, place, remove
-from spillway.core.join.values import EMPTY
+from spillway.core.join.vocabulary import EMPTY
 
 BEFORE, ROW = 0, 1  # columns of the links: the node before, and the row that a node belongs to
 

@@ -35,7 +35,8 @@ from numba.extending import intrinsic
 
 from spillway.core.join.inlined import inlined
 from spillway.core.join.store import Store
-from spillway.core.join.values import EMPTY, Ints
+from spillway.core.join.values import Ints
+from spillway.core.join.vocabulary import EMPTY
 from spillway.core.kernel import kernel
 
 _EXACT_WORDS = (2, 4, 8)

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spillway.core.join.values import EMPTY, Rows
+from spillway.core.join.values import Rows
+from spillway.core.join.vocabulary import EMPTY
 
 Array = npt.NDArray[Any]
 _LEAST = 64

@@ -27,6 +27,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spillway.core.join.vocabulary import EMPTY
 from spillway.core.kernel import kernel
 from spillway.core.plain import array_of, plain_type, require_column
 from spillway.errors import SpillwayError
@@ -35,7 +36,6 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 ItemType = Literal["integer", "string"]
 
-EMPTY = -(2**63)
 MICROSECONDS = 1_000_000
 
 

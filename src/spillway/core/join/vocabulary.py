@@ -23,9 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spillway.core.hashing import row_hashes
-from spillway.core.join.values import EMPTY
 
 Codes = npt.NDArray[np.int64]
+EMPTY = -(2**63)
+"""A code that no word gets."""
+
 _SPARE = 1024  # words that may be out of use before they are looked for
 
 
