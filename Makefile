@@ -58,4 +58,4 @@ java:
 clean: ## remove .venv and everything that is generated
 	rm -rf .venv dist build artifacts results spillway-demo spark-warehouse metastore_db derby.log
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src benchmarks tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,9 +1,10 @@
 """The import direction, held by a machine.
 
-cli, report -> bench -> spark, estimate, sim, replay -> core -> errors: nothing imports upwards. That contract stands
-in pyproject.toml ([tool.importlinter]). What it cannot say is checked here on the syntax tree: ``core`` does
-no I/O and reads no clock and no dice, the library runs without its extra ``tools``, and an ``__init__.py``
-only re-exports. Each rule is also shown to bite, on a small package with a planted violation.
+benchmarks -> cli -> demo -> report -> spark, estimate, sim, replay -> loop -> core -> errors: nothing imports
+upwards, and the loop needs no Spark. These contracts stand in pyproject.toml ([tool.importlinter]). What they
+cannot say is checked here on the syntax tree: ``core`` does no I/O and reads no clock and no dice, the library runs
+without its extra ``tools``, and an ``__init__.py`` only re-exports. Each rule is also shown to bite, on a small
+package with a planted violation.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ IMPURE_BUT_FINE = {"numpy.random.Generator"}
 IMPURE_BUILTINS = {"open", "print", "input", "breakpoint", "__import__"}
 
 # The layers that run without the packages of the extra `tools`; those above them need it.
-LIBRARY = ("core", "spark", "estimate", "sim", "replay")
+LIBRARY = ("core", "loop", "spark", "estimate", "sim", "replay")
 TOOLS = {"matplotlib", "rich"}
 
 
@@ -158,7 +159,8 @@ def not_reexports(path: Path) -> list[str]:
 def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the contracts of pyproject.toml over the ``spillway`` in this folder's src."""
     run = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as main; main()"]
-    env = {**os.environ, "PYTHONPATH": str(folder / "src"), "COLUMNS": "200", "NO_COLOR": "1"}
+    path = os.pathsep.join([str(folder / "src"), str(folder)])
+    env = {**os.environ, "PYTHONPATH": path, "COLUMNS": "200", "NO_COLOR": "1"}
     return subprocess.run(
         [*run, "--no-cache", "--no-logo"], cwd=folder, env=env, capture_output=True, text=True, check=False
     )
@@ -171,13 +173,13 @@ INITS = sorted(PACKAGE.rglob("__init__.py"))
 def test_nothing_imports_upwards() -> None:
     ran = lint_imports(ROOT)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "1 kept, 0 broken" in ran.stdout
+    assert "2 kept, 0 broken" in ran.stdout
 
 
 def test_every_part_has_its_layer() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    (contract,) = project["tool"]["importlinter"]["contracts"]
-    layered = re.findall(r"spillway\.(\w+)", " ".join(contract["layers"]))
+    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    layered = re.findall(r"spillway\.(\w+)", " ".join(layers))
     parts = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or any(path.glob("*.py"))}
     assert parts - {"__init__"} <= set(layered)
 
@@ -200,7 +202,7 @@ def test_init_only_reexports(path: Path) -> None:
 
 # ---- the rules bite ----------------------------------------------------------------------------------------
 
-FOLDERS = ("core", "core/cep", "spark", "estimate", "sim", "replay", "bench", "report", "cli")
+FOLDERS = ("core", "core/cep", "loop", "spark", "estimate", "sim", "replay", "demo", "report", "cli")
 
 
 @pytest.fixture
@@ -212,6 +214,8 @@ def toy(tmp_path: Path) -> Path:
         (package / layer / "__init__.py").touch()
     for name in ("__init__", "errors", "_version"):
         (package / f"{name}.py").touch()
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "__init__.py").touch()
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     return package
 
@@ -226,7 +230,8 @@ def test_the_toy_package_is_clean(toy: Path) -> None:
     plant(toy, "core/model.py", "from spillway.errors import SpillwayError\n")
     plant(toy, "sim/engine.py", "from spillway.core import model\nfrom spillway.replay import traces\n")
     plant(toy, "replay/traces.py", "import numpy\n")
-    plant(toy, "cli/main.py", "import spillway.report\nimport spillway.bench\nimport rich\n")
+    plant(toy, "cli/main.py", "import spillway.report\nimport rich\n")
+    plant(toy, "../../benchmarks/suite.py", "from spillway import cli, demo\n")
     ran = lint_imports(toy.parents[1])
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
@@ -238,8 +243,10 @@ def test_the_toy_package_is_clean(toy: Path) -> None:
         {"core/bad.py": "from ..sim import engine\n", "sim/engine.py": ""},
         {"core/bad.py": "import spillway\n", "__init__.py": "from spillway import spark\n"},
         {"core/bad.py": "import spillway.estimate\n"},
-        {"spark/bad.py": "def f():\n    import spillway.bench\n"},
-        {"bench/bad.py": "from spillway import cli\n"},
+        {"spark/bad.py": "def f():\n    import benchmarks\n"},
+        {"cli/bad.py": "from benchmarks import suite\n", "../../benchmarks/suite.py": ""},
+        {"report/bad.py": "from spillway import demo\n"},
+        {"loop/bad.py": "from spillway import spark\n"},
         {"errors.py": "from spillway.core import cep\n"},
     ],
     ids=lambda files: f"{next(iter(files))}-{len(files)}",
@@ -250,6 +257,14 @@ def test_a_planted_import_breaks_the_contract(toy: Path, files: dict[str, str]) 
     ran = lint_imports(toy.parents[1])
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert "Nothing imports upwards BROKEN" in ran.stdout
+
+
+@pytest.mark.parametrize("text", ["import pyspark\n", "def f():\n    import pandas\n"])
+def test_a_loop_that_needs_spark_breaks_its_contract(toy: Path, text: str) -> None:
+    plant(toy, "loop/bad.py", text)
+    ran = lint_imports(toy.parents[1])
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert "The loop needs no Spark BROKEN" in ran.stdout
 
 
 @pytest.mark.parametrize("text", ["import matplotlib.pyplot as plt", "def f():\n    from rich import box"])

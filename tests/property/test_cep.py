@@ -15,11 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spillway.core.cep import chains, output, store, tracking
 from spillway.core.cep.config import PatternConfig
+from spillway.core.cep.engine import chains
+from spillway.core.cep.engine import match_table as output
+from spillway.core.cep.engine import run_counters as tracking
+from spillway.core.cep.engine import run_store as store
 from spillway.core.cep.language import parse
-from spillway.core.cep.plan import IndexBy
-from spillway.core.cep.syntax import Query
+from spillway.core.cep.language.syntax import Query
+from spillway.core.cep.plan.plan import IndexBy
 from tests.core.cep.oracle import Match, matches
 from tests.core.cep.strategies import SCHEMA, Row, queries, streams, table
 

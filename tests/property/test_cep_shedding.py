@@ -17,11 +17,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from spillway.core.cep import PatternConfig, Shed, TriggerConfig, WatchConfig, parse, run
-from spillway.core.cep.estimation import EstimationConfig, learn
+from spillway.core.cep.estimation import EstimationConfig
+from spillway.core.cep.estimation import model as learn
+from spillway.core.cep.language.syntax import Query
 from spillway.core.cep.shed import invented
 from spillway.core.cep.shedding import Enforcer, Learned, strategy_of
 from spillway.core.cep.shedding.draws import draws
-from spillway.core.cep.syntax import Query
 from spillway.errors import SpillwayError
 from tests.core.cep.oracle import matches
 from tests.core.cep.strategies import Row, queries, streams, table

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spillway.core.chance import mix
 from spillway.core.groups import (
     JOIN_RULES,
     METADATA,
@@ -35,9 +34,10 @@ from spillway.core.groups import (
     session,
     shed,
     shed_join,
-    uniform,
 )
-from spillway.core.groups.draw import mixed_one
+from spillway.core.groups.paper import uniform
+from spillway.core.groups.random_order import mixed_one
+from spillway.core.random import mix
 from spillway.core.windows import sliding, tumbling
 
 sizes = st.lists(st.integers(1, 400), min_size=1, max_size=30).map(np.array)

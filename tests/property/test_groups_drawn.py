@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spillway.core.chance import mix
 from spillway.core.groups.census import Census
-from spillway.core.groups.draw import mixed
-from spillway.core.groups.portion import portion
 from spillway.core.groups.quota import Drawn, Quota, quota, settled
+from spillway.core.groups.random_order import mixed
+from spillway.core.groups.task_portion import portion
+from spillway.core.random import mix
 
 sizes = st.lists(st.integers(1, 300), min_size=1, max_size=25)
 shares = st.floats(0.005, 0.95)

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spillway.core.windows import least_loss, sliding, tumbling
-from spillway.core.windows.placement import Box, Query, load_of, place
+from spillway.core.windows import sliding, tumbling
+from spillway.core.windows.placement import Box, Query, least_loss, load_of, place
 
 GRID = 6
 

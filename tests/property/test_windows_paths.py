@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spillway.core.windows import Arrangement, Level, run, sliding
-from spillway.core.windows.engine import Engine
 from spillway.core.windows.needs import Kept, allowed, granule_of, open_windows
-from spillway.core.windows.operators import Tuple
-from spillway.core.windows.plan import Aggregated, Drop, Keep, Plan, Split
+from spillway.core.windows.paper.engine import Engine
+from spillway.core.windows.paper.operators import Tuple
+from spillway.core.windows.paper.plan import Aggregated, Drop, Keep, Plan, Split
 
 Kind = Literal["numbers", "halves", "timestamps"]
 Row = tuple[float, str, int]  # time in units, group, number

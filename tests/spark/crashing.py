@@ -26,12 +26,12 @@ from pyspark.sql.streaming import StreamingQuery
 
 from spillway import Spillway, overlap, sliding
 from spillway.core import control
+from spillway.loop.decision import BatchDecision
 from spillway.spark import facade, windows
-from spillway.spark.decide import BatchDecision
-from spillway.spark.groups import GroupRow
-from spillway.spark.plane import ControlRow
+from spillway.spark.control_row import ControlRow
+from spillway.spark.groups.plan import GroupRow
 from spillway.spark.windows import WindowRow
-from tests.spark import match_crash
+from tests.spark.match import match_crash
 from tests.spark.orders import PAST, PATIENCE_S, play, start
 
 POINTS = (

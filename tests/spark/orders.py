@@ -16,8 +16,8 @@ from pyspark.sql.streaming import StreamingQuery
 from spillway import Spillway
 from spillway.core.tuples import apply
 from spillway.core.tuples.shed import protection, utilities
+from spillway.loop.decision import BatchDecision
 from spillway.replay import Rates, stream
-from spillway.spark.decide import BatchDecision
 
 PAST = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 PATIENCE_S = 120

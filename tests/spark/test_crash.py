@@ -19,15 +19,16 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spillway.core.chance import threshold
-from spillway.core.hashing import row_hashes
 from spillway.core.join import JoinConfig
-from spillway.spark.join_grid import Grid
-from spillway.spark.join_pack import ORDER
-from spillway.spark.join_shard import Output, ShardLogic
-from tests.core.spark_parts.shards import Shards
-from tests.spark import crashing, match_crash
+from spillway.core.random import threshold
+from spillway.core.row_hash import row_hashes
+from spillway.spark.join.shard import Output, ShardLogic
+from spillway.spark.shards.grid import Grid
+from spillway.spark.shards.packets import ORDER
+from tests.core.spark.shards.join_shards import Shards
+from tests.spark import crashing
 from tests.spark.crashing import BATCHES, JOINED, KINDS, MAX_GAP, POINTS, ROWS, WINDOW, Death, moment
+from tests.spark.match import match_crash
 from tests.spark.orders import PATIENCE_S, expected, orders, told
 from tests.spark.test_windows import decided
 

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spillway import Spillway, SpillwayError
-from spillway.core.chance import mix
 from spillway.core.control import Decision, Sample
-from spillway.core.hashing import row_hashes
-from spillway.spark.history import Entry
+from spillway.core.random import mix
+from spillway.core.row_hash import row_hashes
+from spillway.loop.history import Entry
 from tests.spark.orders import PATIENCE_S, Sink, start, told
 from tests.spark.test_tuples import forget
 from tests.spark.versions import parts_of, read

@@ -23,7 +23,7 @@ from spillway.core import control
 from spillway.core import windows as core_windows
 from spillway.core.control import Controller
 from spillway.core.windows import Window
-from spillway.spark.decide import BatchDecision
+from spillway.loop.decision import BatchDecision
 from tests.spark.orders import PAST, PATIENCE_S, play
 
 Answer = dict[tuple[Any, ...], tuple[Any, ...]]

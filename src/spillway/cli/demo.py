@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spillway.bench.burst import Burst
-    from spillway.bench.burst_plan import BurstPlan
+    from spillway.demo.burst import Burst
+    from spillway.demo.burst_plan import BurstPlan
 
 
 def add(commands: Any) -> None:
@@ -55,11 +55,11 @@ def run(options: argparse.Namespace) -> int:
     """Run the demo and write what came out."""
     from rich.console import Console
 
-    from spillway.bench.burst_session import run as run_burst
-    from spillway.bench.neighbours import comes_and_goes
-    from spillway.cli.live import DemoView
-    from spillway.report.burst import burst_page
-    from spillway.report.burst_plots import delay_picture
+    from spillway.demo.burst_session import run as run_burst
+    from spillway.demo.live_view import DemoView
+    from spillway.demo.neighbour import comes_and_goes
+    from spillway.demo.page import burst_page
+    from spillway.demo.page_plots import delay_picture
     from spillway.report.files import write_atomically
 
     console = Console()
@@ -98,7 +98,7 @@ def build_plan(options: argparse.Namespace) -> BurstPlan:
     """Return what the options ask for."""
     from dataclasses import replace
 
-    from spillway.bench.burst_plan import DEMO, QUICK
+    from spillway.demo.burst_plan import DEMO, QUICK
     from spillway.durations import seconds
 
     plan = QUICK if options.quick else DEMO
@@ -113,7 +113,7 @@ def show(console: Any, burst: Burst) -> None:
     """Print what happened."""
     from rich.table import Table
 
-    from spillway.report.burst import speed_warnings, summary, verdict
+    from spillway.demo.page import speed_warnings, summary, verdict
 
     console.print(verdict(burst), highlight=False)
     for warning in speed_warnings(burst):

@@ -94,9 +94,9 @@ def run(options: argparse.Namespace) -> int:
     """Run the simulations, show and write what came out."""
     from rich.console import Console
 
-    from spillway.bench.figures import check_name
     from spillway.core.control import make
     from spillway.durations import seconds
+    from spillway.report.plots import check_name
     from spillway.sim import least_loss, measure
 
     if options.plot is not None:
@@ -268,7 +268,7 @@ def draw(path: Path, trace: Arrivals, outcomes: dict[str, Outcome], target_s: fl
     """Draw arrivals, delays and the share of rows that each controller kept."""
     import numpy as np
 
-    from spillway.bench.figures import COLOURS, panels, save_as
+    from spillway.report.plots import COLOURS, panels, save_as
 
     edges = np.linspace(0.0, trace.duration_s, 201)
     middle, width = 0.5 * (edges[:-1] + edges[1:]), edges[1]

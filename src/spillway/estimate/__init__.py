@@ -28,7 +28,7 @@ The interval reaches t √variance to both sides, with Student's t at the degree
 - Where every weight is 1 the value is exact and the interval has no width. Weights below 1 are none of shedding:
   then low and high are NaN.
 - Kept values that are all the same, although rows were shed, have no spread, and yet others may be among the shed:
-  the interval then goes by a rule of three (:mod:`~spillway.estimate.unseen`).
+  the interval then goes by a rule of three (:mod:`~spillway.estimate.unseen_values`).
 - An infinite value makes a sum or a mean infinite for certain: then low and high are, too.
 
 Weights of chained stages are products, and so are the chances: the same formulas hold. They are those of
@@ -42,7 +42,7 @@ intervals that know of it (:mod:`~spillway.estimate.shared`).
 
 from spillway.estimate.checks import check
 from spillway.estimate.linear import count, mean, ratio, sum
-from spillway.estimate.ranks import quantile
+from spillway.estimate.quantiles import quantile
 from spillway.estimate.shared import Shared, clustered, joined
 
 __all__ = ["Shared", "check", "clustered", "count", "joined", "mean", "quantile", "ratio", "sum"]

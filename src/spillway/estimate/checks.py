@@ -13,7 +13,7 @@ from spillway.spark.tuples import WEIGHT_MARK
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from spillway.estimate.coins import Coin
+    from spillway.estimate.shared_draws import Coin
 
 
 def check(df: DataFrame, weight: str = "weight") -> DataFrame:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spillway.estimate import squares
-from spillway.estimate.binding import let
+from spillway.estimate import residual_squares as squares
+from spillway.estimate.local_values import let
 from spillway.estimate.rows import Rows, number, title
-from spillway.estimate.unseen import distance, others, require_spread
+from spillway.estimate.unseen_values import distance, others, require_spread
 
 ALIKE = 1e-12  # quotients that differ by no more are equal but for rounding
 

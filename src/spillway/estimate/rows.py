@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from spillway.core.groups.student import require_level
 from spillway.errors import SpillwayError
-from spillway.estimate.binding import let, struct
+from spillway.estimate.local_values import let, struct
 from spillway.estimate.student import student
 
 ROUNDING = 1e-9  # a weight that is 1 but for rounding counts as 1

@@ -8,11 +8,11 @@ w = 1 / (π ρ). For T = Σ w e over all kept results,
     R = Σ_r (1 - ρ) z_r²,   z_r = Σ w e over the results of right row r
     D = Σ (1 - π) (1 - ρ) w² e²
 
-is the variance of T on average. For z_l² on average is the square of the true sum plus what the right coins add. So L
-is α + δ on average, R is β + δ and D is δ, where α + β + δ is the variance: α is what the left coins do alone, β the
-right ones, δ both together. L and R come from the sums of :mod:`~spillway.estimate.coins`. As α and β are at least 0,
-V = D + max(L - D, 0) + max(R - D, 0), and Satterthwaite's rule gives V² / (L²/ν_L + R²/ν_R) degrees of freedom.
-With one coin a result, V = L.
+is the variance of T on average. For z_l² on average is the square of the true sum plus what the right coins add. So
+L is α + δ on average, R is β + δ and D is δ, where α + β + δ is the variance: α is what the left coins do alone, β
+the right ones, δ both together. L and R come from the sums of :mod:`~spillway.estimate.shared_draws`. As α and β
+are at least 0, V = D + max(L - D, 0) + max(R - D, 0), and Satterthwaite's rule gives V² / (L²/ν_L + R²/ν_R) degrees
+of freedom. With one coin a result, V = L.
 
     =========  =======================  =========
     estimate   value                    e
@@ -24,8 +24,9 @@ With one coin a result, V = L.
     =========  =======================  =========
 
 Where only one side was shed, 1 - ρ = 0 leaves L; where nothing was, there is no width. Kept values that are all the
-same reach as far as in :mod:`~spillway.estimate.unseen`, but X is 3/m of all, as results of a coin differ together.
-Two results of the same two coins count in D as if each had its own, which makes V too large where their signs agree.
+same reach as far as in :mod:`~spillway.estimate.unseen_values`, but X is 3/m of all, as results of a coin differ
+together. Two results of the same two coins count in D as if each had its own, which makes V too large where their
+signs agree.
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ from pyspark.sql import functions as F
 
 from spillway.core.groups.student import require_level
 from spillway.errors import invalid
-from spillway.estimate import squares
-from spillway.estimate.binding import let
+from spillway.estimate import residual_squares as squares
 from spillway.estimate.checks import check_shared
-from spillway.estimate.coins import Coin, Key, together, variance
 from spillway.estimate.linear import ALIKE, alike, extremes
-from spillway.estimate.ranks import percentile, share_of
+from spillway.estimate.local_values import let
+from spillway.estimate.quantiles import percentile, share_of
 from spillway.estimate.rows import Rows, bare, number, title
-from spillway.estimate.shared_ranks import quantile
-from spillway.estimate.unseen import distance, others, require_spread
+from spillway.estimate.shared_draws import Coin, Key, together, variance
+from spillway.estimate.shared_quantiles import quantile
+from spillway.estimate.unseen_values import distance, others, require_spread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -19,7 +19,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from spillway.core.groups.student import t_quantile
-from spillway.estimate.binding import let
+from spillway.estimate.local_values import let
 
 _DEGREE = 10
 Number = TypeVar("Number", float, Column)

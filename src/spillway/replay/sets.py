@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spillway.core.control.checks import require_number, require_whole
+from spillway.core.checks import require_number, require_whole
 from spillway.replay.traces import Rates
 
 _CHUNK = 20_000

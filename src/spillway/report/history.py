@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spillway._version import __version__
-from spillway.bench.figures import INK, WITH_SPILLWAY, panels
 from spillway.errors import SpillwayError
 from spillway.report import page as html
 from spillway.report.decisions import Entry, decision_table, dropped_by_reason
+from spillway.report.plots import INK, WITH_SPILLWAY, panels
 from spillway.report.theme import inline
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ c(k)   processor time per row, from each operator's measured cost and selectivit
        rows, so their c is noisy: the lower bound on T that Section 4.5.3 speaks of.
 
 With ``cost_meter`` the monitor sees no operators: c is the processor time over the rows that left, smoothed. With
-``headroom_meter`` the controller need not be right about H (:mod:`~spillway.sim.learning`).
+``headroom_meter`` the controller need not be right about H (:mod:`~spillway.sim.headroom_watch`).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ import numpy as np
 import numpy.typing as npt
 
 from spillway.core.control import Controller, CostMeterConfig, Decision, HeadroomMeterConfig, Sample
-from spillway.core.control.actuate import shed_from_queue_rows
+from spillway.core.control.actuators import shed_from_queue_rows
 from spillway.errors import invalid, unknown
 from spillway.replay.costs import CostTrace, constant
 from spillway.replay.traces import Arrivals
 from spillway.sim import kernel
-from spillway.sim.learning import HeadroomWatch
+from spillway.sim.headroom_watch import HeadroomWatch
 from spillway.sim.network import Network, paper_network
 from spillway.sim.outcome import Outcome
 from spillway.sim.targets import Targets

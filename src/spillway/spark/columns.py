@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_type
 
 from spillway.errors import SpillwayError, invalid, unknown
-from spillway.spark.plane import PREFIX
+from spillway.spark.control_row import PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from spillway.core.groups.accuracy import Accuracy
 from spillway.core.groups.rates import Rule
-from spillway.core.groups.scalar import Accuracy
 from spillway.core.windows import Arrangement
 from spillway.durations import Duration
 from spillway.errors import SpillwayError, invalid
-from spillway.spark.attached import Attached, Mode
-from spillway.spark.groups import AT_LEAST, GroupPlan, GroupRow
-from spillway.spark.plane import ControlRow
-from spillway.spark.second_pass import SecondPasses
-from spillway.spark.stepper import Steps
+from spillway.loop.step_controller import Steps
+from spillway.spark.control_row import ControlRow
+from spillway.spark.groups.foreach_batch_groups import SecondPasses
+from spillway.spark.groups.plan import AT_LEAST, GroupPlan, GroupRow
+from spillway.spark.query_binding import Attached, Mode
 from spillway.spark.tuples import TuplePlan
 from spillway.spark.windows import WindowPlan
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from spillway.core.cep import Shed
     from spillway.core.join import Predicate, Shedding
-    from spillway.spark.join import JoinPlan
-    from spillway.spark.match import MatchPlan
+    from spillway.spark.join.plan import JoinPlan
+    from spillway.spark.match.plan import MatchPlan
 
 
 class Spillway(Attached):
@@ -264,7 +264,7 @@ class Spillway(Attached):
                  waited for without end, as in Spark's own joins, and the status says if that makes the state grow
         ======== ==========================================================================================
         """
-        from spillway.spark.join import JoinPlan  # noqa: PLC0415  loads the compiler
+        from spillway.spark.join.plan import JoinPlan  # noqa: PLC0415  loads the compiler
 
         self._require_open()
         plan = JoinPlan.check(
@@ -330,7 +330,7 @@ class Spillway(Attached):
                   equal in all rows of a match. For good: state depends on it
         ========= =========================================================================================
         """
-        from spillway.spark.match import MatchPlan  # noqa: PLC0415  loads the compiler
+        from spillway.spark.match.plan import MatchPlan  # noqa: PLC0415  loads the compiler
 
         self._require_open()
         plan = MatchPlan.check(
@@ -394,7 +394,7 @@ class Spillway(Attached):
         ``settle`` holds the call against the checkpoint. It comes before anything is added, as does the layout: a
         call that is refused and then put right must find the stage that it would have found at once.
         """
-        from spillway.spark.join_grid import lasting_grid  # noqa: PLC0415  loads the compiler
+        from spillway.spark.shards.grid import lasting_grid  # noqa: PLC0415  loads the compiler
 
         self._require_layout()
         if self._has_shards:

@@ -15,8 +15,8 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from spillway.spark.loop import Loop
-from spillway.spark.report import Metrics, read_progress
+from spillway.loop.loop import Loop
+from spillway.loop.reports import Metrics, read_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

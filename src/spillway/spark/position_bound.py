@@ -22,11 +22,11 @@ quarter. That is the reserve for tasks that are not equally full.
 
 **How many tasks there will be** is not known either, and a file source splits a large batch into more of them than
 a small one. A task beyond the expected ones has the part that it would have if it were the last, B / (j + 1). So
-equally full tasks whose rows are B or fewer lose none, however many more they are than expected, and k T tasks let in
-2 (1 + ln k) B rows. Fewer tasks than expected have to hold the same rows, and some would be dropped in vain: hence a
-smaller number of tasks is believed at once and a larger one step by step (learning.py). Before any report two are
-expected: a single task that has all B rows loses a quarter of them then, and none in the batches after it. Had as
-many been expected as there are cores, it would lose nearly all.
+equally full tasks whose rows are B or fewer lose none, however many more they are than expected, and k T tasks let
+in 2 (1 + ln k) B rows. Fewer tasks than expected have to hold the same rows, and some would be dropped in vain:
+hence a smaller number of tasks is believed at once and a larger one step by step (stage_updates.py). Before any
+report two are expected: a single task that has all B rows loses a quarter of them then, and none in the batches
+after it. Had as many been expected as there are cores, it would lose nearly all.
 
 **Where i counts.** In front of the ordinary cut, which keeps a share k of the rows, so B is in rows that arrive:
 max(L / k, n̂), where L rows fit and n̂ are expected. A batch that is as large as expected is left to the ordinary cut,
@@ -38,7 +38,7 @@ weight is 1 / p times the ordinary one, so weighted counts and sums are unbiased
 are large, and their answers accordingly wide.
 
 Where the size is known B is null, and no row is numbered or hashed. Where all sources count their rows it always is,
-and nothing of this is in the plan (source_kinds.py).
+and nothing of this is in the plan (counted_sources.py).
 
 **On streams** Spark refuses ``monotonically_increasing_id``, since each batch begins at 0 again: what makes it no id
 there is what is wanted here. A subquery of one row hides it from that check, and the optimizer puts it in the place
@@ -52,8 +52,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from spillway.errors import SpillwayError
-from spillway.spark.plane import PREFIX, check_executors
-from spillway.spark.report import BITS_OF_NUMBER
+from spillway.loop.reports import BITS_OF_NUMBER
+from spillway.spark.control_row import PREFIX, check_executors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

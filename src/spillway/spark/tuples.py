@@ -23,7 +23,8 @@ from pyspark.sql import types as T
 from spillway.core.tuples.cut import GRID
 from spillway.errors import invalid
 from spillway.spark.columns import key_columns, require_stream, resolve
-from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame
+from spillway.spark.control_row import PREFIX, ControlRow, check_executors, control_frame
+from spillway.spark.counted_sources import rows_are_counted
 from spillway.spark.position_bound import (
     COLUMNS,
     KEEP,
@@ -33,7 +34,6 @@ from spillway.spark.position_bound import (
     with_bound,
     with_numbers,
 )
-from spillway.spark.source_kinds import rows_are_counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -32,12 +32,12 @@ from spillway.core.windows.needs import (
     together_of,
 )
 from spillway.errors import SpillwayError, invalid, unknown
+from spillway.loop.checkpoint_store import Folder
+from spillway.loop.decision import BatchDecision
+from spillway.loop.kinds.windows import MOST_GRANULES, WindowSpec
 from spillway.spark.columns import require_stream, resolve
-from spillway.spark.decide import BatchDecision
-from spillway.spark.plane import PREFIX, ControlRow, check_executors, control_frame, told_before
-from spillway.spark.storage import Folder
+from spillway.spark.control_row import PREFIX, ControlRow, check_executors, control_frame, told_before
 from spillway.spark.tuples import WEIGHT_MARK
-from spillway.spark.window_decide import MOST_GRANULES, WindowSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

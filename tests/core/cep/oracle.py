@@ -3,7 +3,7 @@
 Slow on purpose: nothing is indexed, nothing is computed once and kept, and under the policies ``any`` and ``strict``
 conditions are looked at only when a combination is complete. It is meant for streams of a dozen rows.
 
->>> from spillway.core.cep.syntax import Element, Place, Query
+>>> from spillway.core.cep.language.syntax import Element, Place, Query
 >>> here = Place(1, 1)
 >>> pair = Query((Element(("A",), "a", here), Element(("B",), "b", here)), (), within_us=10)
 >>> rows = [{"ts": ts, "type": kind} for ts, kind in [(0, "A"), (3, "B"), (5, "A"), (9, "B"), (15, "B")]]
@@ -21,7 +21,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import Any
 
-from spillway.core.cep.syntax import (
+from spillway.core.cep.language.syntax import (
     Aggregate,
     Attribute,
     Call,

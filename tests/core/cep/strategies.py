@@ -15,7 +15,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from spillway.core.cep.language import parse
-from spillway.core.cep.syntax import Query
+from spillway.core.cep.language.syntax import Query
 
 SCHEMA = pa.schema(
     [

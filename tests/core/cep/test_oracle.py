@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spillway.core.cep.language import parse
-from spillway.core.cep.syntax import Query
+from spillway.core.cep.language.syntax import Query
 from tests.core.cep.oracle import matches
 from tests.core.cep.strategies import Row, queries, streams
 

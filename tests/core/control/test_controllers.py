@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spillway.core.control import CONFIGS, Controller, Sample, make
 from spillway.errors import SpillwayError
-from tests.core.control import draw
+from tests.core.control import drawn_samples as draw
 
 KINDS = [
     ("ctrl", {}),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spillway.core.control import CostModelConfig, Sample, make
 from spillway.core.control.cost_model import cost_fields
-from tests.core.control import draw
+from tests.core.control import drawn_samples as draw
 from tests.core.control.batch_engine import drive
 
 EMPTY = Sample(at_s=0, period_s=0, arrived_rows=0, kept_rows=0)

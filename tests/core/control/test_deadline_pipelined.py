@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spillway.core.control import Controller, Decision, Sample, make
-from tests.core.control import draw
+from tests.core.control import drawn_samples as draw
 
 H, T, Y_D, C = 0.97, 1.0, 2.0, 0.005
 

@@ -20,7 +20,7 @@ from spillway.core.control.base import CostState
 from spillway.core.control.ctrl import CtrlConfig
 from spillway.core.control.signals import signals
 from spillway.errors import SpillwayError
-from tests.core.control import draw
+from tests.core.control import drawn_samples as draw
 
 _cost = st.floats(1e-7, 1.0)
 _headroom = st.floats(0.05, 1.0)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spillway.core.hashing import row_hashes
-from spillway.estimate.coins import _SALTS
+from spillway.core.row_hash import row_hashes
+from spillway.estimate.shared_draws import _SALTS
 from spillway.estimate.student import coefficients, horner
 
 Array = np.ndarray[Any, Any]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spillway.core.chance import mix
+from spillway.core.groups.accuracy import Accuracy
 from spillway.core.groups.census import MOST_GROUPS, Census, ration
-from spillway.core.groups.lookup import Lookup
-from spillway.core.groups.scalar import Accuracy
+from spillway.core.groups.limit_table import Lookup
+from spillway.core.random import mix
 
 KEYS = st.integers(-(2**63), 2**63 - 1)
 

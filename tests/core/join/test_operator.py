@@ -20,7 +20,7 @@ from spillway.core.join import (
     subset,
     warm_up,
 )
-from spillway.core.join.snapshot import MAGIC, from_bytes, to_bytes
+from spillway.core.join.state_format import MAGIC, from_bytes, to_bytes
 from spillway.errors import SpillwayError
 from tests.core.join.streams import two_streams
 
@@ -375,18 +375,14 @@ def test_items_that_come_and_go_are_given_bits_anew() -> None:
 
 
 def test_warming_up_leaves_one_signature_for_each_kernel() -> None:
-    from spillway.core.join import (
-        choosing,
-        correlation,
-        draws,
-        index,
-        matches,
-        sampling,
-        scan,
-        sliding,
-        utility,
-        values,
-    )
+    from spillway.core.join import item_sets as values
+    from spillway.core.join import meetings as sliding
+    from spillway.core.join.access import index, matches, scan
+    from spillway.core.join.selection import range_selection as choosing
+    from spillway.core.join.selection import row_draws as draws
+    from spillway.core.join.selection import sample as sampling
+    from spillway.core.join.selection import time_correlation as correlation
+    from spillway.core.join.selection import utility
 
     warm_up(("scan", "index", "sorted_index"))
     left, right = two_streams(rate=20, seconds=5, lag_s=1, seed=1, kinds="ab")

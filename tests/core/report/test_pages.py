@@ -11,13 +11,15 @@ from xml.etree import ElementTree
 import pyarrow as pa
 import pytest
 
-from spillway.bench.burst import Burst
-from spillway.bench.results import Figure, Results
+from benchmarks.results import Figure, Results
+from benchmarks.results_page import results_page
+from spillway.demo.burst import Burst
+from spillway.demo.page import burst_page, speed_warnings, summary, verdict, whereabouts
+from spillway.demo.page_plots import delay_picture
 from spillway.errors import SpillwayError
-from spillway.report import burst_page, delay_picture, history_page, results_page
-from spillway.report.burst import speed_warnings, summary, verdict, whereabouts
+from spillway.report import history_page
 from spillway.report.decisions import dropped_by_reason
-from tests.core.report.bursts import PLAN, burst
+from tests.core.demo.bursts import PLAN, burst
 
 VOID = {"meta", "br", "img", "path", "use", "rect", "circle", "line"}
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spillway.core.chance import mix, threshold
+from spillway.core.random import mix, threshold
 from spillway.core.windows import DropConfig
 from spillway.errors import SpillwayError
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from spillway.core.windows import reach, run, sliding, tumbling
-from spillway.core.windows.engine import Engine
-from spillway.core.windows.operators import Tuple
-from spillway.core.windows.plan import Aggregated, Change, Drop, Keep, Plan, Split, plan_of, with_drop
+from spillway.core.windows.paper.engine import Engine
+from spillway.core.windows.paper.operators import Tuple
+from spillway.core.windows.paper.plan import Aggregated, Change, Drop, Keep, Plan, Split, plan_of, with_drop
 from spillway.errors import SpillwayError
 
 

@@ -1,16 +1,16 @@
 """What to shed: events and partial matches of a pattern, where they cost most and bring least."""
 
 from spillway.core.cep.config import PatternConfig
+from spillway.core.cep.engine.operator import Patterns
+from spillway.core.cep.engine.work import Size, Work
 from spillway.core.cep.language import QueryError, check, parse
-from spillway.core.cep.operator import Patterns
 from spillway.core.cep.run import run, run_with_timeouts
 from spillway.core.cep.shed import Shed
 from spillway.core.cep.shedding.baselines import BaselineConfig
 from spillway.core.cep.shedding.hybrid import HybridConfig
-from spillway.core.cep.shedding.monotonic import may_invent
+from spillway.core.cep.shedding.load_monitor import WatchConfig
+from spillway.core.cep.shedding.monotonicity import may_invent
 from spillway.core.cep.shedding.trigger import TriggerConfig
-from spillway.core.cep.shedding.watch import WatchConfig
-from spillway.core.cep.work import Size, Work
 
 __all__ = [
     "BaselineConfig",

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import pyarrow as pa
 
-from spillway.core.cep.language import check, kinds, parse
-from spillway.core.cep.language.building import attributes
+from spillway.core.cep.language import check, parse
+from spillway.core.cep.language import value_types as kinds
 from spillway.core.cep.language.rules import check_types
-from spillway.core.cep.plan import IndexBy
-from spillway.core.cep.syntax import Query
-from spillway.core.control.checks import require_whole
-from spillway.core.plain import plain_schema, require_name
+from spillway.core.cep.language.syntax import Query
+from spillway.core.cep.language.tree_builder import attributes
+from spillway.core.cep.plan.plan import IndexBy
+from spillway.core.checks import require_whole
+from spillway.core.data.tables import plain_schema, require_name
 from spillway.errors import invalid, unknown
 
 if TYPE_CHECKING:
-    from spillway.core.cep.operator import Patterns
+    from spillway.core.cep.engine.operator import Patterns
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,6 @@ class PatternConfig:
 
     def build(self, state: bytes | None = None) -> Patterns:
         """Return the operator at its beginning, or as it was when a snapshot was made."""
-        from spillway.core.cep.operator import Patterns  # noqa: PLC0415
+        from spillway.core.cep.engine.operator import Patterns  # noqa: PLC0415
 
         return Patterns(self, state)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from spillway.core.cep.config import PatternConfig
-from spillway.core.cep.operator import Patterns
+from spillway.core.cep.engine.operator import Patterns
+from spillway.core.cep.language.syntax import Query
 from spillway.core.cep.shed import Shed, give_up, shed_matches, shed_of
-from spillway.core.cep.syntax import Query
-from spillway.core.control.checks import require_whole
-from spillway.core.plain import table_of
+from spillway.core.checks import require_whole
+from spillway.core.data.tables import table_of
 
 _SHORT = 100  # rows; for so few it does not pay to compile the query
 _MOST = 10_000_000  # partial matches, some gigabytes

@@ -29,22 +29,22 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spillway.core.cep.config import PatternConfig
+from spillway.core.cep.engine.operator import Patterns
 from spillway.core.cep.estimation import EstimationConfig
-from spillway.core.cep.estimation.learn import LEAST_WINDOWS, learn, windows_in
-from spillway.core.cep.operator import Patterns
-from spillway.core.cep.plan import IndexBy
+from spillway.core.cep.estimation.model import LEAST_WINDOWS, learn, windows_in
+from spillway.core.cep.language.syntax import Query
+from spillway.core.cep.plan.plan import IndexBy
 from spillway.core.cep.shedding.cost_model import Resource
 from spillway.core.cep.shedding.enforcer import Enforcer, Strategy
 from spillway.core.cep.shedding.hybrid import Selection
-from spillway.core.cep.shedding.learned import Learned
-from spillway.core.cep.shedding.monotonic import may_invent
-from spillway.core.cep.shedding.simulate import StrategyName, simulate, strategy_of
+from spillway.core.cep.shedding.learned_model import Learned
+from spillway.core.cep.shedding.load_monitor import Over, WatchConfig
+from spillway.core.cep.shedding.monotonicity import may_invent
+from spillway.core.cep.shedding.simulation import StrategyName, simulate, strategy_of
 from spillway.core.cep.shedding.trigger import TriggerConfig
-from spillway.core.cep.shedding.watch import Over, WatchConfig
-from spillway.core.cep.syntax import Query
-from spillway.core.control.checks import require_number, require_whole
-from spillway.core.join.values import rows_in_time, times_of
-from spillway.core.plain import table_of
+from spillway.core.checks import require_number, require_whole
+from spillway.core.data.tables import table_of
+from spillway.core.join.item_sets import rows_in_time, times_of
 from spillway.errors import SpillwayError, invalid, unknown
 
 Ints = npt.NDArray[np.int64]

@@ -1,6 +1,6 @@
 """When and how much to shed: the queue model, its estimation, and the controllers."""
 
-from spillway.core.control.actuate import keep_ratio_at_entry, shed_from_queue_rows
+from spillway.core.control.actuators import keep_ratio_at_entry, shed_from_queue_rows
 from spillway.core.control.aurora import Aurora, AuroraConfig
 from spillway.core.control.baseline import Baseline, BaselineConfig
 from spillway.core.control.cost_meter import CostMeter, CostMeterConfig
@@ -20,7 +20,7 @@ from spillway.core.control.headroom import (
 from spillway.core.control.model import capacity_rows_per_s, delay_of_queue_s, queue_of_delay_rows
 from spillway.core.control.none import KeepAll, NoneConfig
 from spillway.core.control.period import PeriodChoice, choose_period
-from spillway.core.control.poles import Gains, PoleDesign
+from spillway.core.control.pole_placement import Gains, PoleDesign
 from spillway.core.control.registry import CONFIGS, ControllerName, make
 from spillway.core.control.unit_cost import UnitCost, UnitCostConfig
 from spillway.core.control.values import Controller, Decision, Sample

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from spillway.core.control.checks import require_number
-from spillway.core.control.state import from_snapshot, to_snapshot
+from spillway.core.checks import require_number
 from spillway.core.control.values import Decision, Sample
+from spillway.core.state.records import from_snapshot, to_snapshot
 
 
 @dataclass(frozen=True, kw_only=True)

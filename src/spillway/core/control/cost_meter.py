@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spillway.core.control.checks import require_number
+from spillway.core.checks import require_number
 from spillway.core.control.model import LEAST_COST_S, MOST_COST_S
-from spillway.core.control.state import from_snapshot, to_snapshot
+from spillway.core.state.records import from_snapshot, to_snapshot
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,9 +41,9 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
-from spillway.core.control.checks import require_number
+from spillway.core.checks import require_number
 from spillway.core.control.pace_filter import PaceFilter, PaceFilterConfig, PaceFilterState
-from spillway.core.control.state import from_snapshot, to_snapshot
+from spillway.core.state.records import from_snapshot, to_snapshot
 
 _OVERHEADS = 9  # batches whose median is what is measured apart
 _FIXED_DOUBT, _ROW_DOUBT = 0.9, 4.0  # of ln F and ln c at first: factors of 3 and of 50 are nothing unusual

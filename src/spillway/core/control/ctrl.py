@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from spillway.core.control.base import BaseController, ControllerConfig, CostState
 from spillway.core.control.model import MOST_ROWS
-from spillway.core.control.poles import PoleDesign
+from spillway.core.control.pole_placement import PoleDesign
 from spillway.core.control.signals import Signals, keep_all, signals
 from spillway.core.control.values import Decision, Sample
 from spillway.errors import invalid, unknown

@@ -36,8 +36,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
+from spillway.core.checks import require_number
 from spillway.core.control.base import BaseController, ControllerConfig
-from spillway.core.control.checks import require_number
 from spillway.core.control.deadline_batched import BatchedDeadline
 from spillway.core.control.deadline_pipelined import PipelinedDeadline
 from spillway.errors import unknown

@@ -65,6 +65,7 @@ from typing import TYPE_CHECKING
 
 from spillway.core.control.base import BaseController, TargetState
 from spillway.core.control.batch_time import best_batch_s
+from spillway.core.control.duration_text import duration
 from spillway.core.control.model import LEAST_COST_S, MOST_COST_S, MOST_ROWS
 from spillway.core.control.values import (
     LEAST_ROOM,
@@ -74,7 +75,6 @@ from spillway.core.control.values import (
     least_room_s,
     was_idle,
 )
-from spillway.core.control.wording import duration
 
 if TYPE_CHECKING:
     from spillway.core.control.deadline import DeadlineConfig

@@ -5,7 +5,7 @@ row meets the target y_d if
 
     L = floor((1 - margin) y_d r H / c')
 
-where c' is a forecast of the cost that leans to the dear side (:mod:`~spillway.core.control.learned_cost`)
+where c' is a forecast of the cost that leans to the dear side (:mod:`~spillway.core.control.cost_trend`)
 and r <= 1 corrects the headroom: the ratio of the rows that left to those the model says should have left,
 learnt in periods that were busy throughout.
 
@@ -54,10 +54,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spillway.core.control.base import BaseController, TargetState
-from spillway.core.control.learned_cost import LearnedCost
+from spillway.core.control.cost_trend import LearnedCost
+from spillway.core.control.duration_text import duration
 from spillway.core.control.model import LEAST_COST_S, MOST_ROWS, capacity_rows_per_s
 from spillway.core.control.values import Decision, Sample
-from spillway.core.control.wording import duration
 
 if TYPE_CHECKING:
     from spillway.core.control.deadline import DeadlineConfig

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from spillway.core.checks import require_number
 from spillway.core.control.base import BaseController, ControllerConfig
-from spillway.core.control.checks import require_number
 from spillway.core.control.values import Decision, Sample
 
 

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spillway.core.control.checks import require_number
-from spillway.core.control.state import from_snapshot, to_snapshot
+from spillway.core.checks import require_number
+from spillway.core.state.records import from_snapshot, to_snapshot
 from spillway.errors import SpillwayError, invalid
 
 _LEAST = 0.05

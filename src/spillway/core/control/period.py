@@ -23,8 +23,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from spillway.core.control.checks import require_number
-from spillway.core.control.wording import duration
+from spillway.core.checks import require_number
+from spillway.core.control.duration_text import duration
 
 
 @dataclass(frozen=True, slots=True)

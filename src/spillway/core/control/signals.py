@@ -62,7 +62,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spillway.core.control.actuate import keep_ratio_at_entry
+from spillway.core.control.actuators import keep_ratio_at_entry
+from spillway.core.control.duration_text import duration
 from spillway.core.control.model import (
     LEAST_COST_S,
     MOST_COST_S,
@@ -71,7 +72,6 @@ from spillway.core.control.model import (
     delay_of_queue_s,
 )
 from spillway.core.control.values import Decision, Sample, least_room_s
-from spillway.core.control.wording import duration
 
 if TYPE_CHECKING:
     from spillway.core.control.base import ControllerConfig, CostState

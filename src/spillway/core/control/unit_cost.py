@@ -34,9 +34,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spillway.core.control.checks import require_number
+from spillway.core.checks import require_number
 from spillway.core.control.pace_filter import PaceFilter, PaceFilterConfig, PaceFilterState
-from spillway.core.control.state import from_snapshot, to_snapshot
+from spillway.core.state.records import from_snapshot, to_snapshot
 
 _CALL_DOUBT, _UNIT_DOUBT = 1.5, 2.5  # of their logarithms at first
 _LEAN, _MOST_LEAN = 0.5, 0.5  # standard deviations, and at most this much in logarithms

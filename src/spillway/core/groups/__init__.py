@@ -1,9 +1,19 @@
 """What to shed: rows of groups, so that every group keeps enough for its answer."""
 
+from spillway.core.groups.accuracy import Accuracy, accuracy_of, rate_needed, rows_needed
 from spillway.core.groups.aggregates import Aggregate, Quantile, Ratio
-from spillway.core.groups.assign import Session, session
-from spillway.core.groups.buffers import Buffering, Work
-from spillway.core.groups.concepts import (
+from spillway.core.groups.estimate import estimate
+from spillway.core.groups.even_sample import evenly
+from spillway.core.groups.intervals import Estimates, Prior, Sampled
+from spillway.core.groups.join_allocation import (
+    JOIN_RULES,
+    JoinAllocation,
+    JoinRule,
+    allocate_join,
+    shed_join,
+)
+from spillway.core.groups.paper.buffers import Buffering, Work
+from spillway.core.groups.paper.concepts import (
     Concept,
     Drift,
     Frequencies,
@@ -17,24 +27,20 @@ from spillway.core.groups.concepts import (
     result_overlap,
     top,
 )
-from spillway.core.groups.draw import Draw, draws
-from spillway.core.groups.estimate import estimate
-from spillway.core.groups.even import evenly
-from spillway.core.groups.intervals import Estimates, Prior, Sampled
-from spillway.core.groups.joins import JOIN_RULES, JoinAllocation, JoinRule, allocate_join, shed_join
-from spillway.core.groups.oasrs import Oasrs, OasrsConfig
+from spillway.core.groups.paper.oasrs import Oasrs, OasrsConfig
+from spillway.core.groups.paper.reservoir import Reservoir, ReservoirConfig
+from spillway.core.groups.paper.uniform import Method, uniform
+from spillway.core.groups.paper.window_operator import Fired, OperatorConfig, WindowOperator
+from spillway.core.groups.paper.window_shedders import Kept
 from spillway.core.groups.pilot import pilot_spread
+from spillway.core.groups.random_order import Draw, draws
 from spillway.core.groups.rates import RULES, Allocation, Rule, allocate
-from spillway.core.groups.reservoir import Reservoir, ReservoirConfig
 from spillway.core.groups.run import run
-from spillway.core.groups.scalar import Accuracy, accuracy_of, rate_needed, rows_needed
 from spillway.core.groups.shed import METADATA, shed
-from spillway.core.groups.shedding import Kept
 from spillway.core.groups.spread import Spread, SpreadConfig, group_keys
 from spillway.core.groups.strata import Strata, strata_of
 from spillway.core.groups.stratified import stratified
-from spillway.core.groups.uniform import Method, uniform
-from spillway.core.groups.window_operator import Fired, OperatorConfig, WindowOperator
+from spillway.core.groups.window_assignment import Session, session
 
 __all__ = [
     "JOIN_RULES",

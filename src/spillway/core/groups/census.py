@@ -21,7 +21,7 @@ take nothing from the others. If the budget is below one row a known group, half
 groups: by rows alone the many small groups would be missing, and by groups alone the large ones, with huge weights.
 
 **Accuracy.** Where the user has said how accurate a group's mean has to be, no group gets more rows than that takes
-(:mod:`~spillway.core.groups.scalar`), even if more would fit. A query without groups has one, which makes this the
+(:mod:`~spillway.core.groups.accuracy`), even if more would fit. A query without groups has one, which makes this the
 paper's rule for scalar aggregates.
 
 The weights are one over the chance that was really used. So if the groups have drifted since, estimates stay
@@ -50,8 +50,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from spillway.core.groups.accuracy import Accuracy
 from spillway.core.groups.rates import Rule, met, real_shares
-from spillway.core.groups.scalar import Accuracy
 from spillway.core.groups.spread import SpreadConfig
 from spillway.core.groups.strata import Floats, Ints
 from spillway.core.groups.student import z_quantile

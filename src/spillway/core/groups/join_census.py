@@ -1,8 +1,8 @@
 """Chances for the two inputs of an equality join on a stream, from what is known of both (Section VI-C3).
 
-Each input has its census. Over keys that either of them knows, both sides' expected rows L_g and R_g give l_g and r_g
-of a common budget (:mod:`~spillway.core.groups.joins`), and with them the chances l_g / L_g and r_g / R_g. Both
-inputs work this out from the same published values, so they agree.
+Each input has its census. Over keys that either of them knows, both sides' expected rows L_g and R_g give l_g and
+r_g of a common budget (:mod:`~spillway.core.groups.join_allocation`), and with them the chances l_g / L_g and r_g /
+R_g. Both inputs work this out from the same published values, so they agree.
 
 A key that one side knows and the other, all of whose keys are known, does not have cannot match: it goes first. It
 keeps a tenth of the common chance all the same, for it may turn up on the other side, and a result that had no
@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from spillway.core.groups.census import Census, Ration, rest_chance
-from spillway.core.groups.joins import JoinRule, allocate_join
+from spillway.core.groups.join_allocation import JoinRule, allocate_join
 
 _ALL_KNOWN = 0.01  # share of rows of unknown keys below which a key that is not known is not there
 _OF_HOPELESS = 0.1

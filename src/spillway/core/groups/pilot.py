@@ -16,13 +16,13 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from spillway.core.chance import mix
-from spillway.core.groups.checks import budget_of, require_table
-from spillway.core.groups.draw import draws
+from spillway.core.groups.random_order import draws
 from spillway.core.groups.rates import allocate
 from spillway.core.groups.spread import Spread, SpreadConfig, group_keys
 from spillway.core.groups.strata import Floats, Ints, Strata, numbers_of, strata_of
 from spillway.core.groups.stratified import stratified
+from spillway.core.groups.table_checks import budget_of, require_table
+from spillway.core.random import mix
 
 PILOT = 0x9107  # what sets the coins of pilots apart
 

@@ -45,10 +45,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from spillway.core.chance import threshold
+from spillway.core.groups.accuracy import Accuracy
 from spillway.core.groups.census import Census, rows_enough
 from spillway.core.groups.rates import Rule, allocate
-from spillway.core.groups.scalar import Accuracy
+from spillway.core.random import threshold
 
 MOST_RANKED = 1_000
 _HALF = 0.5

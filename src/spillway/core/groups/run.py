@@ -20,22 +20,22 @@ from typing import get_args
 import numpy as np
 import pyarrow as pa
 
-from spillway.core.chance import mix
 from spillway.core.groups.aggregates import Aggregate, Ratio, answer, require_aggregate
-from spillway.core.groups.assign import Session, Times, cuts, require_window, times_of
-from spillway.core.groups.checks import budget_of, require_table
-from spillway.core.groups.draw import Draw, draws, group_draws, mixed
 from spillway.core.groups.estimate import answered, prior_of
-from spillway.core.groups.even import evenly
+from spillway.core.groups.even_sample import evenly
 from spillway.core.groups.intervals import Design, Estimates, Sampled
+from spillway.core.groups.paper.window_scan import coin_number
 from spillway.core.groups.pilot import PILOT, pilot
+from spillway.core.groups.random_order import Draw, draws, group_draws, mixed
 from spillway.core.groups.rates import RULES, Rule, allocate
-from spillway.core.groups.scan import coin_number
 from spillway.core.groups.shed import METADATA
 from spillway.core.groups.spread import Spread, SpreadConfig, group_keys
 from spillway.core.groups.strata import Floats, Ints, numbers_of, strata_of
 from spillway.core.groups.stratified import stratified
 from spillway.core.groups.student import require_level
+from spillway.core.groups.table_checks import budget_of, require_table
+from spillway.core.groups.window_assignment import Session, Times, cuts, require_window, times_of
+from spillway.core.random import mix
 from spillway.core.windows import Window
 from spillway.core.windows.lengths import Unit
 from spillway.errors import SpillwayError, unknown

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from spillway.core.groups.checks import budget_of, require_new, require_table, taken
-from spillway.core.groups.draw import draws, group_draws
-from spillway.core.groups.even import evenly, places_along
+from spillway.core.groups.even_sample import evenly, places_along
 from spillway.core.groups.pilot import learned
+from spillway.core.groups.random_order import draws, group_draws
 from spillway.core.groups.rates import RULES, Allocation, Rule, allocate
 from spillway.core.groups.spread import Spread, group_keys
 from spillway.core.groups.strata import numbers_of, strata_of
 from spillway.core.groups.stratified import stratified
+from spillway.core.groups.table_checks import budget_of, require_new, require_table, taken
 from spillway.errors import unknown
 
 METADATA = b"spillway.groups"  # the key of a schema's metadata that holds, as JSON, what was done

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spillway.core.groups.draw import group_draws
+from spillway.core.groups.random_order import group_draws
 from spillway.core.groups.strata import Floats, Ints
 from spillway.errors import invalid
 

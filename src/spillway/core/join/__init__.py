@@ -1,12 +1,12 @@
 """What to shed: comparisons of a windowed join, where matches are least likely."""
 
+from spillway.core.join.adaptations import Shedding
 from spillway.core.join.config import JoinConfig
 from spillway.core.join.operator import Join
 from spillway.core.join.predicates import Predicate, equality, inner_product, overlap, subset, superset
-from spillway.core.join.rate import RateConfig
 from spillway.core.join.run import run
-from spillway.core.join.shedding import Shedding
-from spillway.core.join.utility import Utility
+from spillway.core.join.selection.rate import RateConfig
+from spillway.core.join.selection.utility import Utility
 from spillway.core.join.warm_up import warm_up
 from spillway.core.join.work import Work
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
-from spillway.core.control.checks import require_number, require_whole
+from spillway.core.checks import require_number, require_whole
+from spillway.core.join.adaptations import Shedding, SheddingName, shedding_of
+from spillway.core.join.item_sets import MICROSECONDS
 from spillway.core.join.predicates import Predicate
-from spillway.core.join.shedding import Shedding, SheddingName, shedding_of
-from spillway.core.join.values import MICROSECONDS
 from spillway.errors import invalid, unknown
 
 if TYPE_CHECKING:

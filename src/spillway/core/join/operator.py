@@ -29,22 +29,22 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from spillway.core.blob import under
-from spillway.core.control.checks import require_number
+from spillway.core.checks import require_number
+from spillway.core.join.access.finder import Finder, finder_of
+from spillway.core.join.access.matches import Matches, Matching, matching_of, numbered
+from spillway.core.join.adaptations import shedding_of
 from spillway.core.join.config import JoinConfig
-from spillway.core.join.draws import DROP, drawn
-from spillway.core.join.finders import Finder, finder_of
-from spillway.core.join.matches import Matches, Matching, matching_of, numbered
-from spillway.core.join.random_drop import encounters, keep_ratio
-from spillway.core.join.reading import SIDES, Reader
-from spillway.core.join.selection import Selection
-from spillway.core.join.shedding import shedding_of
-from spillway.core.join.sliding import Meetings, meetings
-from spillway.core.join.snapshot import from_bytes, to_bytes
-from spillway.core.join.store import Store
-from spillway.core.join.values import MICROSECONDS, Rows, Shape
-from spillway.core.join.waiting import Waiting, picked
+from spillway.core.join.item_sets import MICROSECONDS, Rows, Shape
+from spillway.core.join.meetings import Meetings, meetings
+from spillway.core.join.row_reader import SIDES, Reader
+from spillway.core.join.selection.random_drop import encounters, keep_ratio
+from spillway.core.join.selection.row_draws import DROP, drawn
+from spillway.core.join.selection.selector import Selection
+from spillway.core.join.state_format import from_bytes, to_bytes
+from spillway.core.join.waiting_rows import Waiting, picked
+from spillway.core.join.window_store import Store
 from spillway.core.join.work import Prices, Work
+from spillway.core.state.blob import under
 from spillway.errors import SpillwayError, invalid
 
 SCHEMA = pa.schema({"left_row": pa.int64(), "right_row": pa.int64(), "score": pa.float64()})

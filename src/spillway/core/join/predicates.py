@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from spillway.core.control.checks import require_number, require_whole
+from spillway.core.checks import require_number, require_whole
 from spillway.errors import invalid
 
 Kind = Literal["equality", "subset", "superset", "overlap", "inner_product"]

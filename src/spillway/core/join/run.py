@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from spillway.core.control.checks import require_number
+from spillway.core.checks import require_number
+from spillway.core.data.tables import table_of
+from spillway.core.join.adaptations import Shedding, SheddingName
 from spillway.core.join.config import Access, JoinConfig
+from spillway.core.join.item_sets import MICROSECONDS, Ints, times_of
 from spillway.core.join.operator import SCHEMA
 from spillway.core.join.predicates import Predicate
-from spillway.core.join.shedding import Shedding, SheddingName
-from spillway.core.join.values import MICROSECONDS, Ints, times_of
-from spillway.core.plain import table_of
 
 
 def run(

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from spillway.core.join.access.hash_table import empty_table, larger
+from spillway.core.join.adaptations import Shedding, shedding_of
 from spillway.core.join.config import Access, JoinConfig
 from spillway.core.join.predicates import Predicate
-from spillway.core.join.shedding import Shedding, shedding_of
-from spillway.core.join.table import empty_table, larger
-from spillway.core.join.utility import Utility
+from spillway.core.join.selection.utility import Utility
 
 
 def warm_up(access: Sequence[Access] = ("scan", "index")) -> None:

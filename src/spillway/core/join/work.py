@@ -26,9 +26,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spillway.core.join.matches import Matches
-from spillway.core.join.store import Store
-from spillway.core.join.values import Rows
+from spillway.core.join.access.matches import Matches
+from spillway.core.join.item_sets import Rows
+from spillway.core.join.window_store import Store
 
 ROW, ITEM, LOOKUP, MATCH = 10, 2, 5, 6
 _LEAST = 1e-9

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spillway.core.chance import threshold
+from spillway.core.random import threshold
 from spillway.core.tuples.cut import Cut, Values, cut_for
 from spillway.errors import SpillwayError, invalid, unknown
 
@@ -68,7 +68,7 @@ def apply(
         if name not in table.column_names:
             raise unknown("key", name, table.column_names)
     # Numba takes a third of a second to load, which every Python process of Spark would pay.
-    from spillway.core.hashing import row_hashes  # noqa: PLC0415
+    from spillway.core.row_hash import row_hashes  # noqa: PLC0415
 
     hashes = row_hashes([table[name] for name in names], salt, table.num_rows)
     probability = np.where(utility > cut.value, 1.0, np.where(utility == cut.value, cut.at, cut.below))

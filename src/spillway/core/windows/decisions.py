@@ -53,9 +53,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spillway.core.chance import mix, threshold
-from spillway.core.control.checks import require_number, require_whole
-from spillway.core.control.state import from_snapshot, to_snapshot
+from spillway.core.checks import require_number, require_whole
+from spillway.core.random import mix, threshold
+from spillway.core.state.records import from_snapshot, to_snapshot
 from spillway.errors import SpillwayError, invalid
 
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio

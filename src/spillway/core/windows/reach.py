@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from spillway.core.windows.arrangement import Arrangement, Level
-from spillway.core.windows.wcf import windows_of
+from spillway.core.windows.window_count import windows_of
 from spillway.errors import unknown
 
 Stamp = Literal["start", "end"]

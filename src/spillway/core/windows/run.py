@@ -7,14 +7,13 @@ from typing import Any, get_args
 
 import pyarrow as pa
 
+from spillway.core.windows.aggregate_functions import Function
 from spillway.core.windows.arrangement import Arrangement, Path
-from spillway.core.windows.columns import answer_of, groups_of, times_of, values_of
 from spillway.core.windows.decisions import DropConfig
-from spillway.core.windows.engine import Engine
-from spillway.core.windows.filled import filled
-from spillway.core.windows.functions import Function
-from spillway.core.windows.operators import Tuple
-from spillway.core.windows.plan import (
+from spillway.core.windows.paper.engine import Engine
+from spillway.core.windows.paper.filled_windows import filled
+from spillway.core.windows.paper.operators import Tuple
+from spillway.core.windows.paper.plan import (
     Drop,
     Plan,
     arrangement_of,
@@ -24,8 +23,9 @@ from spillway.core.windows.plan import (
     with_drop,
     with_drops,
 )
+from spillway.core.windows.paper.table_tuples import answer_of, groups_of, times_of, values_of
+from spillway.core.windows.paper.windrop import own_salt
 from spillway.core.windows.reach import Stamp
-from spillway.core.windows.windrop import own_salt
 from spillway.errors import invalid, unknown
 
 

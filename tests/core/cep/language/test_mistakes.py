@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spillway.core.cep import run
 from spillway.core.cep.language import QueryError, check, parse
 from spillway.core.cep.language.listings import LISTINGS
-from spillway.core.cep.syntax import Place
+from spillway.core.cep.language.syntax import Place
 from spillway.errors import SpillwayError
 
 KINDS = {

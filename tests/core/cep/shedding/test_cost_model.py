@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spillway.core.cep.shedding.cost_model import CostModel, Counts, resource_costs
-from spillway.core.cep.shedding.events import EventModel
+from spillway.core.cep.shedding.event_model import EventModel
 from spillway.errors import SpillwayError
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from spillway.core.cep.shedding.baselines import BaselineConfig
 from spillway.core.cep.shedding.cost_model import CostModel, Counts
-from spillway.core.cep.shedding.events import EventModel
+from spillway.core.cep.shedding.event_model import EventModel
 from spillway.core.cep.shedding.hybrid import Hybrid, HybridConfig
+from spillway.core.cep.shedding.load_monitor import WatchConfig
 from spillway.core.cep.shedding.orders import Seen
 from spillway.core.cep.shedding.trigger import TriggerConfig
-from spillway.core.cep.shedding.watch import WatchConfig
 from spillway.errors import SpillwayError
 
 EVENTS = 100

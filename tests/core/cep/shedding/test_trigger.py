@@ -10,9 +10,9 @@ import pytest
 
 from spillway.core.cep.shedding.cost_model import CostModel, Counts
 from spillway.core.cep.shedding.latency import Latency
+from spillway.core.cep.shedding.load_monitor import WatchConfig
 from spillway.core.cep.shedding.orders import Seen
 from spillway.core.cep.shedding.trigger import TriggerConfig
-from spillway.core.cep.shedding.watch import WatchConfig
 from spillway.errors import SpillwayError
 
 

@@ -1,6 +1,6 @@
 """What runs bring and take, learned from a recorded stretch of the stream."""
 
-from spillway.core.cep.estimation.estimate import Classes, EstimationConfig, estimate
-from spillway.core.cep.estimation.learn import learn
+from spillway.core.cep.estimation.model import learn
+from spillway.core.cep.estimation.run_classes import Classes, EstimationConfig, estimate
 
 __all__ = ["Classes", "EstimationConfig", "estimate", "learn"]

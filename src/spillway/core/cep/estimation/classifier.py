@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spillway.core.cep.shedding.tree import Tree
+from spillway.core.cep.shedding.decision_tree import Tree
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spillway.core.chance import mix
+from spillway.core.random import mix
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from spillway.core.cep.syntax import Policy
+from spillway.core.cep.language.syntax import Policy
 
 # How many values each takes; None is any number from two on.
 FUNCTIONS: Final[dict[str, int | None]] = {

@@ -12,7 +12,7 @@ from typing import Final
 
 from spillway.core.cep.language.functions import FUNCTIONS, KEYWORDS
 from spillway.core.cep.language.mistakes import nearest
-from spillway.core.cep.syntax import Place
+from spillway.core.cep.language.syntax import Place
 
 _COMMENT = "a comment begins with --"
 _QUOTES = "a text stands in straight quotes: 'x'"

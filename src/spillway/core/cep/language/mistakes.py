@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from spillway.core.cep.syntax import Place
+from spillway.core.cep.language.syntax import Place
 from spillway.errors import SpillwayError
 
 _MANY = 12  # names that an error lists; of more it tells the nearest only

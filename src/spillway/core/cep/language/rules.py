@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spillway.core.cep.language.building import attributes, walk
 from spillway.core.cep.language.mistakes import QueryError, unknown_name
-from spillway.core.cep.syntax import Aggregate, Attribute, Call, Element, Expression, Operation, Query
+from spillway.core.cep.language.syntax import (
+    Aggregate,
+    Attribute,
+    Call,
+    Element,
+    Expression,
+    Operation,
+    Query,
+)
+from spillway.core.cep.language.tree_builder import attributes, walk
 
 _ROWS = "{0}[i] for every row, {0}[first], {0}[last], or an aggregate such as avg({0}[i].v)"
 

@@ -2,17 +2,17 @@
 
 from spillway.core.cep.shedding.baselines import BaselineConfig
 from spillway.core.cep.shedding.cost_model import CostModel, Counts, resource_costs
+from spillway.core.cep.shedding.decision_tree import Tree
 from spillway.core.cep.shedding.enforcer import Enforcer
-from spillway.core.cep.shedding.events import EventModel
+from spillway.core.cep.shedding.event_model import EventModel
 from spillway.core.cep.shedding.hybrid import HybridConfig
 from spillway.core.cep.shedding.knapsack import exact_set, greedy_set, split_shares
-from spillway.core.cep.shedding.learned import Learned
-from spillway.core.cep.shedding.monotonic import may_invent
+from spillway.core.cep.shedding.learned_model import Learned
+from spillway.core.cep.shedding.load_monitor import WatchConfig
+from spillway.core.cep.shedding.monotonicity import may_invent
 from spillway.core.cep.shedding.orders import Orders, Seen
-from spillway.core.cep.shedding.simulate import Outcome, precision, simulate, strategy_of
-from spillway.core.cep.shedding.tree import Tree
+from spillway.core.cep.shedding.simulation import Outcome, precision, simulate, strategy_of
 from spillway.core.cep.shedding.trigger import TriggerConfig
-from spillway.core.cep.shedding.watch import WatchConfig
 
 __all__ = [
     "BaselineConfig",

@@ -31,13 +31,13 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from spillway.core.blob import together, under
 from spillway.core.cep.shedding.cost_model import CostModel
 from spillway.core.cep.shedding.knapsack import split_shares
+from spillway.core.cep.shedding.load_monitor import WatchConfig
 from spillway.core.cep.shedding.orders import Orders, Seen
-from spillway.core.cep.shedding.state import FORMAT, read_state
-from spillway.core.cep.shedding.watch import WatchConfig
-from spillway.core.control.checks import require_whole
+from spillway.core.cep.shedding.state_format import FORMAT, read_state
+from spillway.core.checks import require_whole
+from spillway.core.state.blob import together, under
 from spillway.errors import invalid, unknown
 
 Floats = npt.NDArray[np.float64]

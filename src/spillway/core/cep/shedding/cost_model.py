@@ -57,7 +57,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spillway.core.cep.plan import Plan
+from spillway.core.cep.plan.plan import Plan
 from spillway.errors import invalid, unknown
 
 Floats = npt.NDArray[np.float64]

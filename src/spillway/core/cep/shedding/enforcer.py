@@ -15,13 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spillway.core.blob import BlobFormat, under
-from spillway.core.cep.language.correlation import correlation
-from spillway.core.cep.operator import Patterns
+from spillway.core.cep.engine.operator import Patterns
+from spillway.core.cep.language.partition_key import correlation
 from spillway.core.cep.shedding.cost_model import Counts, Omega
+from spillway.core.cep.shedding.decision_tree import Tree
 from spillway.core.cep.shedding.input_filter import InputFilter
 from spillway.core.cep.shedding.orders import Orders, Room, Seen
-from spillway.core.cep.shedding.tree import Tree
+from spillway.core.state.blob import BlobFormat, under
 from spillway.errors import SpillwayError
 
 Ints = npt.NDArray[np.int64]

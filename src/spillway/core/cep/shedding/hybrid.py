@@ -60,16 +60,16 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from spillway.core.blob import together, under
 from spillway.core.cep.shedding.cost_model import CostModel
-from spillway.core.cep.shedding.events import EventModel
-from spillway.core.cep.shedding.keys import Keys
+from spillway.core.cep.shedding.event_model import EventModel
+from spillway.core.cep.shedding.key_admission import Keys
 from spillway.core.cep.shedding.knapsack import exact_set, greedy_set, split_shares
+from spillway.core.cep.shedding.load_monitor import WatchConfig
 from spillway.core.cep.shedding.orders import Orders, Room, Seen
-from spillway.core.cep.shedding.pairs import Pairs
-from spillway.core.cep.shedding.state import FORMAT, read_state
-from spillway.core.cep.shedding.watch import WatchConfig
-from spillway.core.control.checks import require_number
+from spillway.core.cep.shedding.pair_prices import Pairs
+from spillway.core.cep.shedding.state_format import FORMAT, read_state
+from spillway.core.checks import require_number
+from spillway.core.state.blob import together, under
 from spillway.errors import unknown
 
 Floats = npt.NDArray[np.float64]

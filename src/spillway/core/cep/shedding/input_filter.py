@@ -23,12 +23,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from spillway.core.cep.language.correlation import Correlation
-from spillway.core.cep.plan import Plan
+from spillway.core.cep.language.partition_key import Correlation
+from spillway.core.cep.plan.plan import Plan
+from spillway.core.cep.shedding.decision_tree import Tree
 from spillway.core.cep.shedding.draws import draws
 from spillway.core.cep.shedding.orders import Orders, Room
-from spillway.core.cep.shedding.possible import Possible
-from spillway.core.cep.shedding.tree import Tree
+from spillway.core.cep.shedding.possible_classes import Possible
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

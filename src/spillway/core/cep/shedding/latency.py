@@ -45,7 +45,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spillway.core.control.checks import require_number, require_whole
+from spillway.core.checks import require_number, require_whole
 
 Floats = npt.NDArray[np.float64]
 _KNOTS = 9  # loads at which a percentile is reckoned; between them it is nearly a straight line

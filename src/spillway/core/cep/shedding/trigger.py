@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spillway.core.control.checks import require_number, require_whole
+from spillway.core.checks import require_number, require_whole
 
 
 @dataclass(frozen=True, kw_only=True)

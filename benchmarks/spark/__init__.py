@@ -1,0 +1,5 @@
+"""The suite on Spark and beside its peers."""
+
+from benchmarks.spark.suite import run
+
+__all__ = ["run"]

@@ -1,5 +1,0 @@
-"""The control paper's figures, and its controllers beside ``deadline`` on recorded and made-up arrivals."""
-
-from spillway.bench.control.suite import run
-
-__all__ = ["run"]

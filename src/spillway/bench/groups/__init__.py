@@ -1,5 +1,0 @@
-"""The concept-driven paper's figures on recorded streams: what a stratified sample of every window is worth."""
-
-from spillway.bench.groups.suite import run
-
-__all__ = ["run"]

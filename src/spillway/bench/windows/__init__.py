@@ -1,5 +1,0 @@
-"""The window paper's figures in counted work, and its promises over random cases and recorded data."""
-
-from spillway.bench.windows.suite import run
-
-__all__ = ["run"]

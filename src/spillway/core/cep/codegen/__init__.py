@@ -1,0 +1,1 @@
+"""The program of a query: its plan written as Python and compiled."""

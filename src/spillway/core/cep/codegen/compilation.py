@@ -1,0 +1,107 @@
+"""The program of a query as machine code, compiled once per machine.
+
+Compiling takes a few seconds. Numba keeps what it has compiled on disk, beside the file that a function is from,
+under the function's name. A program is from no file, so it says that it is from this one, and its name has a
+fingerprint of its text and of all that it calls: the same query is found again by later processes, and an engine that
+has changed does not find what an older one has left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numba
+import numpy as np
+
+from spillway.core.cep.codegen import arithmetic
+from spillway.core.cep.engine import class_lookup as lookup
+from spillway.core.cep.engine import run_counters as tracking
+from spillway.core.cep.engine import run_store as store
+from spillway.core.cep.plan import layout
+from spillway.core.cep.plan.terms import NULL, TOO_LARGE
+
+Advance = Callable[..., int]
+
+
+_CALLED: dict[str, Any] = {
+    "bits": arithmetic.bits,
+    "rounded": arithmetic.rounded,
+    "remainder": arithmetic.remainder,
+    "sum_fits": arithmetic.sum_fits,
+    "difference_fits": arithmetic.difference_fits,
+    "product_fits": arithmetic.product_fits,
+    "enlarge": store.enlarge,
+    "find": store.find,
+    "locate": store.locate,
+    "expire": store.expire,
+    "close_gap": store.close_gap,
+    "copy_column": store.copy_column,
+    "class_of": lookup.class_of,
+    "path_of": tracking.path_of,
+    "chosen": tracking.chosen,
+    "write_down": tracking.write_down,
+}
+_CHANCE: Any = tracking.chance
+_STORE = ("START", "COUNT", "ROOM", "EARLIEST", "BUCKETS", "LIVE", "NEVER")
+_CURSOR = (
+    "ROW",
+    "STEP",
+    "RUN",
+    "UPTO",
+    "DONE",
+    "FAIL",
+    "WRITTEN",
+    "SERIAL",
+    "HEAD",
+    "NEED",
+    "RECORDED",
+    "BEGAN",
+)
+_LAYOUT = (*_CURSOR, "NODES", "OUTPUT", "RECORDS", "CROWDED", "OTHER")
+_CONSTANTS = {
+    "NULL": NULL,
+    "TOO_LARGE": TOO_LARGE,
+    **{name: getattr(store, name) for name in _STORE},
+    **{name: getattr(layout, name) for name in _LAYOUT},
+    **{name: getattr(tracking, name) for name in ("COMPLETED", "TESTED", "TAKEN_BACK")},
+}
+
+
+def fingerprint(source: str) -> str:
+    """Return a name for a program: the same only if text, constants and called code are the same."""
+    # Where Numba is switched off functions are what they were written as.
+    codes = [getattr(each, "py_func", each).__code__ for each in (*_CALLED.values(), _CHANCE)]
+    called = [(code.co_code.hex(), repr(code.co_consts)) for code in codes]
+    return hashlib.sha256(repr((source, _CONSTANTS, called)).encode()).hexdigest()[:20]
+
+
+@lru_cache(maxsize=64)
+def program(source: str) -> Advance:
+    """Return a program as Python runs it."""
+    name = f"advance_{fingerprint(source)}"
+    scope: dict[str, Any] = {**_CALLED, **_CONSTANTS, "np": np, "math": math, "__name__": __name__}
+    exec(compile(source.replace("def advance(", f"def {name}("), __file__, "exec"), scope)
+    advance: Advance = scope[name]
+    return advance
+
+
+@lru_cache(maxsize=64)
+def compiled(source: str) -> Advance:
+    """Return a program as machine code."""
+    advance: Advance = numba.njit(cache=True, error_model="numpy")(program(source))
+    return advance
+
+
+def interpreted(source: str) -> Advance:
+    """Return a program that is ready at once and a hundred times slower: for short tables."""
+    advance = program(source)
+
+    def interpret(*arguments: Any) -> int:
+        with np.errstate(all="ignore"):
+            return int(advance(*arguments))
+
+    return interpret

@@ -1,0 +1,1 @@
+"""The engine: rows come in, runs are extended, matches go out."""

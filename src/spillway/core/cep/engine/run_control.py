@@ -1,0 +1,130 @@
+"""How shedding reaches the runs of an operator: it tells them apart, counts, drops, refuses and records them.
+
+==============================  =============================================================================
+``classify``                    gives runs their classes, by trees over ``feature_names``
+``alive``                       counts those that there are
+``counted``, ``paired``         tell what came of them, ``examined`` what they took
+``shed``                        drops runs that there are, ``refuse`` those that would be made
+``record``, ``recorded``        write all of them down
+==============================  =============================================================================
+
+All of this needs ``tracked``; what the numbers mean is told in ``tracking``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from spillway.core.cep.engine.row_numbers import Numbering
+from spillway.core.cep.engine.row_reader import Floats, Ints, Reader
+from spillway.core.cep.engine.run_counters import Counted, FlatTree, Tracking
+from spillway.core.cep.engine.runs import Runs
+from spillway.core.cep.engine.timeouts import Timeouts
+from spillway.core.cep.plan.layout import RECORDED
+from spillway.core.cep.plan.plan import Plan
+from spillway.core.cep.plan.terms import words
+from spillway.core.random import mix, threshold
+from spillway.errors import SpillwayError
+
+
+class Handles:
+    """What an operator has for shedding; it is the operator that makes the parts named here."""
+
+    plan: Plan
+    _reader: Reader
+    _numbering: Numbering
+    _runs: Runs
+    _cursor: Ints
+    _now: int
+    _tracking: Tracking | None
+    _timeouts: Timeouts | None
+
+    def feature_names(self, state: int) -> tuple[str, ...]:
+        """The features of runs of a state, in the order in which trees count them."""
+        return tuple(words(ref) for ref in self.plan.features(state))
+
+    def classify(self, trees: Sequence[FlatTree | None], events: FlatTree | None = None) -> None:
+        """Take a decision tree for each state, and one over the last state's features for rows that complete."""
+        self._tracked.classify(trees, events)
+
+    def alive(self) -> Ints:
+        """Return how many runs there are by [state, class, slice], at the time of the last row."""
+        return self._runs.alive(self._tracked, self._now)
+
+    def counted(self, reset: bool = True, omega: Any = None) -> Counted:
+        """Return ``completed``, ``own`` and ``tested`` by [state, class, slice] since the last call.
+
+        ``omega`` is the cost of looking at a run, 1 if it is not given; see ``tracking``.
+        """
+        return self._tracked.counted(reset, omega)
+
+    def examined(self) -> int:
+        """Return how many runs were looked at since ``counted`` was last called."""
+        return self._tracked.examined()
+
+    def paired(self) -> tuple[Ints, Ints]:
+        """Return matches by [class of the run, class of the row] and runs offered, since the last call."""
+        return self._tracked.paired()
+
+    def attributes(self, table: pa.Table) -> dict[str, Floats]:
+        """Return the columns of a table that the query names as features have them: texts as codes."""
+        return self._reader.attributes(table)
+
+    def shed(self, share: Any, salt: int = 0, spare: float = 0.0) -> Ints:
+        """Drop the given share, by [state, class, slice], of the runs that live; return how many by state.
+
+        The age of a run is that at the time of the last row. Runs are chosen by a hash of the salt and their serial
+        number; the share ``spare`` of them, always the same ones, is never dropped.
+        """
+        tracking = self._tracked
+        salts = np.array([mix(salt), tracking.salt[1]])
+        limits = tracking.thresholds_of(share)
+        if self._timeouts is None:
+            return self._runs.shed(self._now, limits, salts, threshold(spare))
+        self._take_records()
+        before = self._runs.serials()
+        gone = self._runs.shed(self._now, limits, salts, threshold(spare))
+        alive = self._runs.serials()
+        self._timeouts.forget(np.setdiff1d(before, alive), alive)
+        return gone
+
+    def _shed_held(self, share: float, salt: int) -> None:
+        tracking = self._tracked
+        salts = np.array([mix(salt), tracking.salt[1]])
+        self._runs.shed_held(self._now, tracking.thresholds_of(share)[0], salts)
+
+    def refuse(self, share: Any, salt: int = 0, spare: float = 0.0) -> None:
+        """Do not make the given share, by [state, class, slice at making], of new runs from now on."""
+        self._tracked.refuse(share, salt, spare)
+
+    @property
+    def refused(self) -> Ints:
+        """How many runs were refused, by state, over the whole life."""
+        return self._tracked.refused.copy()
+
+    def record(self) -> None:
+        """Record all runs from now on."""
+        self._tracked.start_recording(kept=True)
+        self._cursor[RECORDED] = 0
+
+    def recorded(self) -> tuple[dict[str, Ints], Floats]:
+        """Return the record by name and the features of each entry, and start afresh; see ``tracking``."""
+        return self._tracked.recorded(self._timeouts is not None, self.plan.elements[-1].repeated)
+
+    @property
+    def _tracked(self) -> Tracking:
+        if self._tracking is None:
+            raise SpillwayError(
+                "runs are not tracked: they are not counted, nor shed.", hint="pass tracked=True"
+            )
+        return self._tracking
+
+    def _take_records(self) -> None:
+        new = self._tracked.take_records(int(self._cursor[RECORDED]), self._numbering)
+        if self._timeouts is not None:
+            self._timeouts.add(new)
+        self._cursor[RECORDED] = 0

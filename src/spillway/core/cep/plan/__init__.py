@@ -1,0 +1,1 @@
+"""The plan of a query: steps, keys, conditions and where they are tested."""

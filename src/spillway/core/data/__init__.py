@@ -1,0 +1,1 @@
+"""Values that all kinds of work share: plain tables and words as codes."""

@@ -1,0 +1,107 @@
+"""Where a window operator keeps its rows: one buffer for all windows, or one each (Section VI-A, Figures 3 and 4).
+
+    single      a row is stored once. At a watermark the buffer is scanned for each window that is due: its rows are
+                gathered, and rows that no later window holds are evicted
+    multiple    a row is stored in the buffer of each of its windows. At a watermark the buffer is there
+
+Both hand the same rows of a window over, one by one: whoever sheds looks at each row as it is scanned, and needs no
+second pass. ``Work`` counts what each design does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from spillway.core.groups.paper.open_windows import Opened, Row
+
+Buffering = Literal["single", "multiple"]
+
+
+@dataclass(slots=True)
+class Work:
+    """What was done so far, in rows.
+
+    ``stored`` counts copies, ``held`` those that are held now and ``peak`` their most; ``scanned`` rows looked at
+    for windows that were due, ``tallied`` rows taken into a concept on arrival, ``passed`` rows looked at again
+    where that was not done. ``late`` rows missed all their windows, ``partly_late`` some.
+    """
+
+    arrived: int = 0
+    stored: int = 0
+    held: int = 0
+    peak: int = 0
+    evicted: int = 0
+    scanned: int = 0
+    tallied: int = 0
+    passed: int = 0
+    late: int = 0
+    partly_late: int = 0
+    windows: int = 0
+    kept: int = 0
+
+
+class Buffers(Protocol):
+    """Rows of the windows that are open."""
+
+    def store(self, row: Row, windows: list[Opened]) -> None:
+        """Keep a row for the windows that it is in."""
+
+    def rows(self, window: Opened) -> Iterator[Row]:
+        """Give out the rows of a window that is due."""
+
+
+class SingleBuffer:
+    """One buffer in the order of arrival (Storm, Heron)."""
+
+    def __init__(self, work: Work, rows: list[Row] | None = None) -> None:
+        self.work = work
+        self.buffer: list[Row] = list(rows or ())
+
+    def store(self, row: Row, windows: list[Opened]) -> None:
+        """Append the row."""
+        if windows:
+            self.buffer.append(row)
+            _stored(self.work, 1)
+
+    def rows(self, window: Opened) -> Iterator[Row]:
+        """Scan the buffer, and evict what no later window holds."""
+        before, self.buffer = self.buffer, []
+        self.work.scanned += len(before)
+        for row in before:
+            if row[0] >= window.done:
+                self.buffer.append(row)
+            if window.holds(row[0]):
+                yield row
+        _evicted(self.work, len(before) - len(self.buffer))
+
+
+class MultipleBuffers:
+    """One buffer a window (Flink)."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+
+    def store(self, row: Row, windows: list[Opened]) -> None:
+        """Append a copy of the row to each window's buffer."""
+        for window in windows:
+            window.rows.append(row)
+        _stored(self.work, len(windows))
+
+    def rows(self, window: Opened) -> Iterator[Row]:
+        """Hand the window's own buffer over."""
+        self.work.scanned += len(window.rows)
+        yield from window.rows
+        _evicted(self.work, len(window.rows))
+
+
+def _stored(work: Work, copies: int) -> None:
+    work.stored += copies
+    work.held += copies
+    work.peak = max(work.peak, work.held)
+
+
+def _evicted(work: Work, copies: int) -> None:
+    work.evicted += copies
+    work.held -= copies

@@ -1,0 +1,77 @@
+"""The rows that one task keeps of its part of a batch, whose groups it can count: plans meet what has really come.
+
+Chances are planned before a batch is looked at (:mod:`~spillway.core.groups.census`). A task that has all its rows at
+hand knows better: groups that nobody has heard of are there, others come in bursts, and coins make counts uncertain.
+So it draws rows by number. With N_g rows of group g at hand and b = ``share`` of all rows,
+
+    x_g = min(π_g N_g, b / 4)        a group with a planned chance; none takes more than a quarter
+    x_g = min(N_g, 2)                one without; together no more than half of b, or what the others leave
+    y_g = clip(θ x_g, a, N_g)        a = 1 if there are at most 3/2 b groups, or else 0
+    Σ y = clip(Σ clip(x, a, N), b, 3/2 b)
+
+Up to half more than b is kept where the plan says so: windows are longer than batches, and a plan that is right for
+the window is not to be turned over by each batch. Beyond that everything shrinks by the same θ.
+
+**Draw.** k_g = ⌊y_g + u_g⌋ with u_g uniform by a hash, and the k_g smallest hashes are drawn:
+
+    y_g >= 1     k_g >= 1, so the group is not missing; given k_g a simple random sample: w = N_g / k_g, and Σ w = N_g
+    y_g < 1      k_g is 1 with chance y_g, and then w = N_g / y_g
+
+Both are unbiased: of each row E[w; drawn] = 1. Rows with the same hash are drawn together and share the weight.
+
+>>> keys = np.array([1] * 98 + [2, 2]); hashes = np.arange(100) * 7919 % 100
+>>> weights = portion(keys, hashes, np.where(keys == 1, 0.05, np.nan), share=0.06)
+>>> weights[:98][weights[:98] > 0], weights[98:]
+(array([24.5, 24.5, 24.5, 24.5]), array([1., 1.]))
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spillway.core.groups.random_order import mixed
+from spillway.core.groups.rates import met
+from spillway.core.groups.strata import Floats, Ints
+
+_MOST_OF_ONE = 0.25
+_UNHEARD_OF = 2.0
+_FOR_THE_UNHEARD_OF = 0.5
+_MOST = 1.5
+
+
+def portion(keys: Ints, hashes: Ints, chances: Floats, *, share: float) -> Floats:
+    """Return the weight of each row, 0 for those that are not kept.
+
+    :param chances: the chance that was planned for the row's group, NaN where none was
+    """
+    if share >= 1.0 or not len(keys):
+        return np.ones(len(keys))
+    order = np.lexsort((hashes, keys))
+    ordered = keys[order]
+    first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    N = np.diff(np.r_[first, len(keys)])
+    y = _wanted(N.astype(np.float64), chances[order[first]], share * len(keys))
+    drawn = hashes[order]
+    u = mixed(drawn[first + N - 1], 1).view(np.uint64).astype(np.float64) / 2.0**64
+    k = np.minimum(np.floor(y + u + 1e-9).astype(np.int64), N)
+    last = drawn[first + np.maximum(k, 1) - 1]
+    within = (drawn <= np.repeat(last, N)) & np.repeat(k > 0, N)
+    counts = np.add.reduceat(within, first)
+    each = N / np.maximum(counts, 1) / np.minimum(y, 1.0)
+    weights = np.empty(len(keys))
+    weights[order] = np.where(within, np.repeat(each, N), 0.0)
+    return weights
+
+
+def _wanted(N: Floats, chance: Floats, b: float) -> Floats:
+    """Return how many rows of each group are wanted, as real numbers above 0."""
+    unheard_of = np.isnan(chance)
+    x = np.minimum(np.where(unheard_of, 0.0, chance) * N, np.maximum(_MOST_OF_ONE * b, 1.0))
+    theirs = np.where(unheard_of, np.minimum(N, _UNHEARD_OF), 0.0)
+    room = max(_FOR_THE_UNHEARD_OF * b, b - float(x.sum()))
+    x += theirs * min(1.0, room / max(float(theirs.sum()), 1e-300))
+    x = np.maximum(x, 1e-9)
+    a = 1.0 if len(N) <= _MOST * b else 0.0
+    planned = np.clip(x, a, N)
+    wanted = min(max(float(planned.sum()), b), _MOST * b)
+    return met(lambda theta: np.clip(theta * x, a, N), wanted, high=float((N / x).max()))[0]

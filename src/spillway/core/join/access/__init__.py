@@ -1,0 +1,1 @@
+"""How matches are found: nested loops, or an index."""

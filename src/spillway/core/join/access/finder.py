@@ -1,0 +1,79 @@
+"""How matches are found within what was chosen: by a scan, or with one of two indexes. The matches are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+from spillway.core.join.access.index import Index
+from spillway.core.join.access.matches import Matches, Matching
+from spillway.core.join.access.scan import scan
+from spillway.core.join.access.signatures import Signatures
+from spillway.core.join.adaptations import shedding_of
+from spillway.core.join.config import JoinConfig
+from spillway.core.join.meetings import Meetings
+from spillway.core.join.selection.range_selection import Ranges
+from spillway.core.join.window_store import Store
+
+Stores = tuple[Store, Store]
+Array = npt.NDArray[Any]
+
+
+class Finder(Protocol):
+    """Keeps what it needs beside the stores, and finds matches."""
+
+    indexed: bool
+
+    def added(self, stores: Stores, new: tuple[int, int]) -> None:
+        """Take note of rows at the end of the stores, before any of them is processed."""
+
+    def find(self, stores: Stores, meetings: Meetings, ranges: Ranges, matching: Matching) -> Matches:
+        """Return the matches of rows within their ranges. Rows are given in order, and each once."""
+
+    def expired(self, stores: Stores, matching: Matching) -> None:
+        """Take note that rows below the stores' heads are gone."""
+
+    def snapshot(self) -> dict[str, Array]:
+        """Return what is to be kept in the state."""
+
+    def restored(self, stores: Stores, matching: Matching, state: Mapping[str, Array]) -> None:
+        """Take over stores whose rows have all been processed."""
+
+
+class Scanning:
+    """Compares all, with the help of bit sets."""
+
+    indexed = False
+
+    def __init__(self, words: int | None = None) -> None:
+        self._signatures = Signatures(words)
+
+    def added(self, stores: Stores, new: tuple[int, int]) -> None:
+        """Write the bit sets of new rows."""
+        self._signatures.write(stores, new)
+
+    def find(self, stores: Stores, meetings: Meetings, ranges: Ranges, matching: Matching) -> Matches:
+        """Scan the ranges."""
+        return scan(stores, meetings, ranges, matching, self._signatures)
+
+    def expired(self, stores: Stores, matching: Matching) -> None:
+        """Nothing is kept beside the rows."""
+
+    def snapshot(self) -> dict[str, Array]:
+        """Return which items have which bit."""
+        return self._signatures.snapshot()
+
+    def restored(self, stores: Stores, matching: Matching, state: Mapping[str, Array]) -> None:
+        """Write the bit sets of all rows."""
+        del matching
+        self._signatures.restore(state, stores)
+
+
+def finder_of(config: JoinConfig) -> Finder:
+    """Return the way to find matches that a config names."""
+    if config.access == "scan":
+        return Scanning()
+    cut = shedding_of(config.shedding).time_correlation
+    return Index(config.length, cut=cut, in_time=config.access == "index")

@@ -1,0 +1,281 @@
+"""Columns as arrays: times in microseconds, and every value as a sorted set of 64-bit items.
+
+========================================  =============================================
+column                                    a row is
+========================================  =============================================
+integer, string                           a set of one item
+list of integers or strings               a set; an item that comes twice counts once
+map from item to number                   a weighted set
+list of structs of two fields             a weighted set: the first field is the item,
+                                          the second its weight
+========================================  =============================================
+
+Items are integers, or strings that a :class:`~spillway.core.data.vocabulary.Vocabulary` has given codes. Sets lie one
+after the other in one array, ``items[starts[i]:starts[i + 1]]`` being row i's, in ascending order. The empty set is
+stored as the one item ``EMPTY``, so that indexes can list it. A null item is no item, a null weight is 0, and weights
+of an item that comes twice are added. Rows without a value or a time are left out: they match nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spillway.core.data.tables import array_of, plain_type, require_column
+from spillway.core.data.vocabulary import EMPTY
+from spillway.core.kernel import kernel
+from spillway.errors import SpillwayError
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+ItemType = Literal["integer", "string"]
+
+MICROSECONDS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a column holds, as far as the join has to know: one item or a set, of what, with weights or not."""
+
+    single: bool
+    item: ItemType
+    weighted: bool
+
+
+@dataclass
+class Rows:
+    """Rows of one side in the order of time: their numbers, times, types and sets."""
+
+    numbers: Ints
+    times: Ints
+    types: Ints
+    starts: Ints
+    items: Ints
+    weights: Floats
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+def shape_of(table: pa.Table, column: str, side: str) -> Shape:
+    """Return what a column holds, or raise if the join cannot read it."""
+    require_column(table, f"on, {side} column", column)
+    kind = plain_type(table.schema.field(column).type)
+    if pa.types.is_map(kind) and _is_number(kind.item_type):
+        return Shape(False, _item(kind.key_type, column, side), True)
+    if _is_list(kind):
+        inner = kind.value_type
+        if pa.types.is_struct(inner) and inner.num_fields == 2 and _is_number(inner.field(1).type):
+            return Shape(False, _item(inner.field(0).type, column, side), True)
+        return Shape(False, _item(inner, column, side), False)
+    return Shape(True, _item(kind, column, side), False)
+
+
+def rows_of(
+    table: pa.Table,
+    *,
+    column: str,
+    time: str,
+    shape: Shape,
+    weighted: bool,
+    first_number: int,
+    types: Ints,
+    encode: Callable[[pa.Array], Ints],
+) -> Rows:
+    """Read the rows of one side. ``encode`` gives codes to strings; the table begins at row ``first_number``."""
+    times, timed = times_of(table, time)
+    values = array_of(table, "on, column", column)
+    usable = np.nonzero(timed & _valid(values))[0]
+    order = usable[np.argsort(times[usable], kind="stable")]
+    if len(order) < len(values) or (order[1:] < order[:-1]).any():
+        values = values.take(pa.array(order))
+    has_weights = weighted and shape.weighted
+    starts, items, weights = tidy(*_flat(values, shape, has_weights, encode), has_weights)
+    if weighted and not has_weights:
+        weights = np.where(items == EMPTY, 0.0, 1.0)
+    return Rows(order + first_number, times[order], types[order], starts, items, weights)
+
+
+def rows_in_time(table: pa.Table, name: str) -> Ints:
+    """Return the numbers of the rows that have a time, in its order."""
+    times, timed = times_of(table, name)
+    rows = np.flatnonzero(timed)
+    return rows[np.argsort(times[rows], kind="stable")]
+
+
+def times_of(table: pa.Table, name: str) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Return times in whole microseconds and which rows have one. Numbers are seconds.
+
+    Nanoseconds are rounded down, as Spark does; fractions of a second are rounded to the nearest.
+    """
+    column = array_of(table, "time", name)
+    kind = column.type
+    valid = _valid(column)
+    if pa.types.is_timestamp(kind):
+        raw = _filled(column.cast(pa.int64()), 0)
+        if kind.unit == "ns":
+            return raw // 1000, valid
+        return _scaled(raw, {"s": MICROSECONDS, "ms": 1000, "us": 1}[kind.unit], name), valid
+    if pa.types.is_integer(kind):
+        return _scaled(_filled(column, 0), MICROSECONDS, name), valid
+    if not pa.types.is_floating(kind):
+        raise SpillwayError(
+            f"time = {name!r} has type {kind}: expected a timestamp or a number of seconds.",
+            hint="cast the column to a timestamp",
+        )
+    seconds = _filled(column.cast(pa.float64()), 0.0)
+    if not np.isfinite(seconds).all() or np.abs(seconds).max(initial=0.0) > 2**62 / MICROSECONDS:
+        raise SpillwayError(
+            f"time = {name!r} holds a value that is not finite or too large.", hint="filter such rows out"
+        )
+    return np.rint(seconds * MICROSECONDS).astype(np.int64), valid
+
+
+def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(array.is_valid()) if array.null_count else np.ones(len(array), np.bool_)
+
+
+def _filled(array: pa.Array, value: float) -> Any:
+    return (pc.fill_null(array, value) if array.null_count else array).to_numpy(zero_copy_only=False)
+
+
+def _scaled(raw: Any, factor: int, name: str) -> Ints:
+    most = 2**62 // factor
+    if raw.max(initial=0) > most or raw.min(initial=0) < -most:
+        raise SpillwayError(
+            f"time = {name!r} holds a value too large for whole microseconds.", hint="numbers are seconds"
+        )
+    return np.asarray(raw, dtype=np.int64) * factor
+
+
+def _flat(
+    values: pa.Array, shape: Shape, weighted: bool, encode: Callable[[pa.Array], Ints]
+) -> tuple[Ints, Ints, Floats]:
+    """Return starts, items and weights as they come: unsorted, items perhaps twice."""
+    rows = len(values)
+    if shape.single:
+        return np.arange(rows + 1), _items(values, shape, encode), np.empty(0)
+    if pa.types.is_fixed_size_list(values.type):
+        starts = np.arange(rows + 1) * values.type.list_size
+    else:
+        offsets = values.offsets.to_numpy().astype(np.int64) if rows else np.zeros(1, np.int64)
+        starts = offsets - offsets[0]
+    numbers = None
+    if pa.types.is_map(values.type):
+        inner, numbers = (part.slice(offsets[0], starts[-1]) for part in (values.keys, values.items))
+    else:
+        inner = values.flatten()
+        if shape.weighted:
+            inner, numbers = inner.flatten()
+    if inner.null_count:
+        present = np.asarray(inner.is_valid())
+        kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(present)])
+        starts, inner = kept[starts], inner.filter(pa.array(present))
+        numbers = None if numbers is None else numbers.filter(pa.array(present))
+    weights = _weights(numbers) if weighted else np.empty(0)
+    return starts, _items(inner, shape, encode), weights
+
+
+def _items(inner: pa.Array, shape: Shape, encode: Callable[[pa.Array], Ints]) -> Ints:
+    if shape.item == "string":
+        return encode(inner)
+    try:
+        items = np.array(inner.cast(pa.int64()).to_numpy(zero_copy_only=False), dtype=np.int64)
+    except pa.ArrowInvalid as error:
+        raise SpillwayError(f"an item does not fit into 64 bits with a sign: {error}.") from error
+    if (items == EMPTY).any():
+        raise SpillwayError(f"the item {EMPTY} is reserved.", hint="use other numbers, or strings")
+    return items
+
+
+def _weights(numbers: pa.Array) -> Floats:
+    weights = _filled(numbers.cast(pa.float64()), 0.0)
+    if not np.isfinite(weights).all():
+        raise SpillwayError("a weight is not finite.", hint="filter such rows out")
+    return np.asarray(weights, dtype=np.float64)
+
+
+@kernel
+def sort_items(items: Any, weights: Any, low: int, high: int, weighted: bool) -> None:
+    """Sort a stretch of items, and weights along with them (Shell's way: short, and as fast for small sets)."""
+    gap = 1
+    while 3 * gap + 1 < high - low:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(low + gap, high):
+            item, at = items[i], i
+            weight = weights[i] if weighted else 0.0
+            while at - gap >= low and items[at - gap] > item:
+                items[at] = items[at - gap]
+                if weighted:
+                    weights[at] = weights[at - gap]
+                at -= gap
+            items[at] = item
+            if weighted:
+                weights[at] = weight
+        gap //= 3
+
+
+@kernel
+def _tidy(starts: Any, items: Any, weights: Any, weighted: bool, out: Any, sets: Any, numbers: Any) -> int:
+    written = 0
+    for row in range(len(starts) - 1):
+        low, high = starts[row], starts[row + 1]
+        sort_items(items, weights, low, high, weighted)
+        out[row] = written
+        for i in range(low, high):
+            if i > low and items[i] == items[i - 1]:
+                if weighted:
+                    numbers[written - 1] += weights[i]
+                continue
+            sets[written] = items[i]
+            if weighted:
+                numbers[written] = weights[i]
+            written += 1
+        if low == high:
+            sets[written] = EMPTY
+            if weighted:
+                numbers[written] = 0.0
+            written += 1
+    out[len(starts) - 1] = written
+    return written
+
+
+def tidy(starts: Ints, items: Ints, weights: Floats, weighted: bool) -> tuple[Ints, Ints, Floats]:
+    """Sort each set, merge what comes twice, and write the empty set as EMPTY.
+
+    >>> starts, items, weights = tidy(np.array([0, 3, 3]), np.array([7, 5, 7]), np.array([1.0, 2.0, 3.0]), True)
+    >>> starts.tolist(), items.tolist()[:2], bool(items[2] == EMPTY), weights.tolist()
+    ([0, 2, 3], [5, 7], True, [2.0, 4.0, 0.0])
+    """
+    room = len(items) + len(starts)
+    out, sets = np.empty(len(starts), np.int64), np.empty(room, np.int64)
+    numbers = np.empty(room if weighted else 0)
+    written = _tidy(starts, items.copy(), weights.copy(), weighted, out, sets, numbers)
+    return out, sets[:written].copy(), numbers[:written].copy()
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _item(kind: pa.DataType, column: str, side: str) -> ItemType:
+    if pa.types.is_integer(kind):
+        return "integer"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "string"
+    raise SpillwayError(
+        f"on: {side} column {column!r} has items of type {kind}: expected integers or strings, single, in lists, "
+        "as keys of maps, or as the first of two fields of structs in lists.",
+        hint="cast the items to strings",
+    )

@@ -1,0 +1,1 @@
+"""Which comparisons are made: how many, in which part of the windows, for which rows."""

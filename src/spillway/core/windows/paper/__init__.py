@@ -1,0 +1,1 @@
+"""The paper's own engine: operators on single tuples, WinDrop among them."""

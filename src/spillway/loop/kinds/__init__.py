@@ -1,0 +1,1 @@
+"""What the loop decides for each kind of work."""

@@ -1,0 +1,1 @@
+"""Groups on Spark: ``Spillway.groups``."""

@@ -1,0 +1,1 @@
+"""Joins on Spark: ``Spillway.join``."""
