@@ -178,3 +178,31 @@ def _hashable(kind: T.DataType) -> bool:
     if isinstance(kind, T.StructType):
         return all(_hashable(field.dataType) for field in kind.fields)
     return not isinstance(kind, T.MapType | T.VariantType)
+
+
+def quoted(name: str) -> Column:
+    """Return a column by its very name."""
+    return F.col(f"`{name.replace('`', '``')}`")
+
+
+def row_hash(df: DataFrame) -> Column:
+    """Return a hash of all columns of a row that have one; of maps, of their entries.
+
+    For plain columns it is that of ``spillway.core.row_hash.row_hashes`` with the salt 0.
+    """
+    columns = []
+    for field in df.schema.fields:
+        column, kind = quoted(field.name), field.dataType
+        if isinstance(kind, T.MapType):
+            column, kind = F.map_entries(column), T.StructType([T.StructField("v", kind.valueType)])
+        if not _has(kind, (T.MapType, T.VariantType)):
+            columns.append(column)
+    return F.xxhash64(*columns, F.lit(0).cast("bigint"))
+
+
+def _has(kind: T.DataType, unhashable: tuple[type[T.DataType], ...]) -> bool:
+    if isinstance(kind, T.ArrayType):
+        return _has(kind.elementType, unhashable)
+    if isinstance(kind, T.StructType):
+        return any(_has(field.dataType, unhashable) for field in kind.fields)
+    return isinstance(kind, unhashable)

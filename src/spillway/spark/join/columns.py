@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 from spillway.core.join.predicates import Predicate
 from spillway.errors import SpillwayError, invalid
 from spillway.spark.columns import (
+    quoted,
     require_arrow_types,
     require_column,
     require_distinct_names,
@@ -125,29 +126,6 @@ def _odd(weights: Column) -> Column:
     )
 
 
-def row_hash(df: DataFrame) -> Column:
-    """Return a hash of all columns of a row that have one; of maps, of their entries.
-
-    For plain columns it is that of ``spillway.core.row_hash.row_hashes`` with the salt 0.
-    """
-    columns = []
-    for field in df.schema.fields:
-        column, kind = quoted(field.name), field.dataType
-        if isinstance(kind, T.MapType):
-            column, kind = F.map_entries(column), T.StructType([T.StructField("v", kind.valueType)])
-        if not _has(kind, (T.MapType, T.VariantType)):
-            columns.append(column)
-    return F.xxhash64(*columns, F.lit(0).cast("bigint"))
-
-
-def _has(kind: T.DataType, unhashable: tuple[type[T.DataType], ...]) -> bool:
-    if isinstance(kind, T.ArrayType):
-        return _has(kind.elementType, unhashable)
-    if isinstance(kind, T.StructType):
-        return any(_has(field.dataType, unhashable) for field in kind.fields)
-    return isinstance(kind, unhashable)
-
-
 def output_of(left: DataFrame, right: DataFrame, suffixes: Any, score: Any) -> Output:
     """Return the names of a pair's columns: those that both sides have get a suffix."""
     if (
@@ -184,8 +162,3 @@ def output_schema(left: DataFrame, right: DataFrame, output: Output) -> T.Struct
         for name, field in zip(names, df.schema.fields, strict=True)
     ]
     return T.StructType([*fields, T.StructField(output.score, T.DoubleType(), True)])
-
-
-def quoted(name: str) -> Column:
-    """Return a column by its very name."""
-    return F.col(f"`{name.replace('`', '``')}`")

@@ -29,7 +29,7 @@ from spillway.core.join.config import pair
 from spillway.durations import Duration, seconds
 from spillway.errors import SpillwayError, invalid, unknown
 from spillway.loop.checkpoint_store import Folder
-from spillway.spark.columns import resolve
+from spillway.spark.columns import quoted, resolve, row_hash
 from spillway.spark.control_row import ControlRow
 from spillway.spark.join.columns import (
     SIDES,
@@ -37,9 +37,7 @@ from spillway.spark.join.columns import (
     delay_of,
     output_of,
     output_schema,
-    quoted,
     require_side,
-    row_hash,
     values_of,
 )
 from spillway.spark.join.shard import STATE, ShardLogic

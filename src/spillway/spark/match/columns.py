@@ -16,13 +16,13 @@ from spillway.core.cep.language import Correlation
 from spillway.core.cep.language.syntax import Query
 from spillway.errors import SpillwayError, invalid
 from spillway.spark.columns import (
+    quoted,
     require_column,
     require_distinct_names,
     require_stream,
     resolve,
     watermark_delay_us,
 )
-from spillway.spark.join.columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -35,9 +35,8 @@ from spillway.core.cep.language import partition_key as correlation
 from spillway.core.cep.shed import invented
 from spillway.errors import invalid
 from spillway.loop.checkpoint_store import Folder
-from spillway.spark.columns import require_arrow_types, require_plain_names, resolve
+from spillway.spark.columns import quoted, require_arrow_types, require_plain_names, resolve, row_hash
 from spillway.spark.control_row import ControlRow
-from spillway.spark.join.columns import quoted, row_hash
 from spillway.spark.match.columns import (
     arrow_schema,
     chosen_columns,
