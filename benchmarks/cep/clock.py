@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.cep.case import Case, Prepared
 from benchmarks.cep.tasks import Task
@@ -33,7 +32,6 @@ from spillway.core.cep import TriggerConfig, WatchConfig
 from spillway.core.cep.shedding import Enforcer, Orders, Seen, strategy_of
 from spillway.core.cep.shedding.enforcer import Strategy
 
-Floats = npt.NDArray[np.float64]
 BOUND = 0.5
 PART = 1000
 STRATEGIES = ("none", "hybrid", "random_state")

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from spillway.core.arrays import Floats
 from spillway.core.cep.shedding import Outcome
 from spillway.core.cep.shedding.baselines import by_selectivity
 from spillway.core.cep.shedding.draws import draws
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from benchmarks.cep.case import Prepared
     from spillway.core.cep.shedding.load_monitor import Over
 
-Floats = npt.NDArray[np.float64]
 HELD = 0.95
 INPUT_BASED = ("random_input", "selective_input")
 _HALVINGS = 6

@@ -25,17 +25,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.cep.case import Case, Prepared, Shown
 from benchmarks.cep.point import By, curves, numbers, told
 from benchmarks.cep.tasks import Task
 from benchmarks.join.panels import Panel, draw
 from benchmarks.results import Figure
+from spillway.core.arrays import Floats
 from spillway.core.cep.shedding import Enforcer, Orders, Seen
 from spillway.core.cep.shedding.enforcer import type_numbers
 
-Floats = npt.NDArray[np.float64]
 OF_EVENTS = ("input", "random_input", "selective_input")
 OF_RUNS = ("state", "random_state", "selective_state")
 

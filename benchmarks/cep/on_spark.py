@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from benchmarks.cep.data import DS1
 from benchmarks.spark.tally import Tally
+from spillway.core.arrays import Ints
 from spillway.core.cep import PatternConfig
 from spillway.demo.local_session import session
 from spillway.errors import SpillwayError
@@ -53,7 +53,6 @@ _BEFORE_S = 1.0
 _QUANTILES = (0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975)
 _WARM_BATCHES = 3
 _LIMIT_S = 300
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

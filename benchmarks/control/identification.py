@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.control.runs import HEADROOM
 from benchmarks.results import Figure
+from spillway.core.arrays import Floats
 from spillway.core.control import compare_headrooms, fit_headroom, make
 from spillway.core.control.model import delay_of_queue_s
 from spillway.replay.costs import PAPER_CAPACITY_ROWS_S, constant
@@ -22,8 +22,6 @@ from spillway.replay.generators import sine, step
 from spillway.replay.traces import Rates
 from spillway.report.plots import panels, save
 from spillway.sim import Engine
-
-Floats = npt.NDArray[np.float64]
 
 HEADROOMS = (0.95, 0.97, 1.0)
 STEP_AT_S = 10.0

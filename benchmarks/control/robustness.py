@@ -7,18 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.control.comparison import FIELDS
 from benchmarks.control.runs import ENTRY, HEADROOM, SHED, geometric_mean, metric_ratio, play, ratio
 from benchmarks.control.workload import BETAS, DURATION_S, Case, Workload, pareto_case
 from benchmarks.results import Figure
+from spillway.core.arrays import Floats
 from spillway.core.control import choose_period
 from spillway.replay.costs import PAPER_CAPACITY_ROWS_S
 from spillway.report.plots import COLOURS, panels, save
 from spillway.sim import Shed, Targets
-
-Floats = npt.NDArray[np.float64]
 
 PERIODS_S = (0.03125, 0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 TARGETS = Targets(((0.0, 1.0), (150.0, 3.0), (300.0, 5.0)))

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from benchmarks.groups.errors import relative_errors
 from benchmarks.groups.methods import Answer, Cod, capacities, keep_oasrs, keep_uniform, with_lone_rows
-from benchmarks.groups.windows import Floats, Stream, Window
+from benchmarks.groups.windows import Stream, Window
+from spillway.core.arrays import Floats
 from spillway.core.groups import Rule
 
 

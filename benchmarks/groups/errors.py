@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.groups.windows import Floats
+from spillway.core.arrays import Floats
 
 
 def relative_errors(truth: Floats, estimate: Floats) -> Floats:

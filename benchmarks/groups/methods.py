@@ -23,7 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.groups.windows import Floats, Ints, Window
+from benchmarks.groups.windows import Window
+from spillway.core.arrays import Floats, Ints
 from spillway.core.groups import (
     OasrsConfig,
     Rule,

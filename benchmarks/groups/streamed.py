@@ -34,10 +34,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from benchmarks.groups.errors import ratio, relative_errors
-from benchmarks.groups.windows import Floats, Ints, Limits, Stream, Window, windows_of
+from benchmarks.groups.windows import Limits, Stream, Window, windows_of
 from benchmarks.results import Figure
 from spillway import estimate as est
 from spillway.core import control
+from spillway.core.arrays import Floats, Ints
 from spillway.demo.local_session import session
 from spillway.replay import Rates, stream
 from spillway.replay.recorded import DataSet

@@ -13,17 +13,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spillway.core.arrays import Floats, Ints
 from spillway.errors import SpillwayError
 from spillway.replay.recorded import DataSet
 
 LEAST_ROWS = 50
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -11,17 +11,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from benchmarks.results import Figure
+from spillway.core.arrays import Floats
 from spillway.core.join import Shedding, overlap, run
 from spillway.errors import SpillwayError
 from spillway.replay.news import news
 
 WITHIN_S = 4 * 3600.0
 FRACTION = 0.04
-Floats = npt.NDArray[np.float64]
 
 ON = overlap("words", at_least=3)
 _LEARNING: dict[str, Any] = {"basic_window_s": 300.0, "period_s": 24 * 3600.0, "memory": 0.995}

@@ -18,9 +18,10 @@ from benchmarks.join.feed import Feed
 from benchmarks.join.machine import Machine
 from benchmarks.join.panels import Panel, draw
 from benchmarks.join.scenario import METHODS, Setting, streams
-from benchmarks.join.truth import AGES, Floats, Truth, truth_of
+from benchmarks.join.truth import AGES, Truth, truth_of
 from benchmarks.join.virtual_time import STEP_S, Lengths, Outcome, listed, steady
 from benchmarks.results import Figure
+from spillway.core.arrays import Floats
 from spillway.core.join.selection.coverage import most, optimality
 from spillway.replay.traces import Rates
 

@@ -24,9 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.join.scenario import Setting
+from spillway.core.arrays import Floats
 from spillway.core.join.selection.coverage import most
-
-Floats = npt.NDArray[np.float64]
 
 AGES = 400
 BLOCKS, BLOCK = 12, 300

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from benchmarks.join.feed import Feed, filled
@@ -28,11 +27,9 @@ from benchmarks.join.panels import Panel, draw
 from benchmarks.join.scenario import Setting, streams
 from benchmarks.join.virtual_time import STEP_S, Lengths, Payer, listed
 from benchmarks.results import Figure
+from spillway.core.arrays import Floats, Ints
 from spillway.core.join import Shedding, Utility
 from spillway.replay.traces import Rates
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 FREQUENCIES = ("inverse", "uniform", "proportional")
 BASIC_WINDOW_S = 0.5

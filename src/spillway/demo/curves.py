@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from spillway.core.arrays import Floats
 from spillway.demo.burst import Burst
-from spillway.demo.run_record import Floats, Recording, Variant
+from spillway.demo.run_record import Recording, Variant
 from spillway.report.plots import INK, WITH_SPILLWAY
 
 VARIANT_COLOURS: dict[Variant, str] = {"plain": "#D55E00", "capped": "#E69F00", "spillway": WITH_SPILLWAY}

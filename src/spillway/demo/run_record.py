@@ -24,13 +24,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from spillway.core.arrays import Floats
 from spillway.replay.costs import CostTrace, constant
 from spillway.replay.traces import Rates
 from spillway.sim.minimum import most_in_time, tokens
 
-Floats = npt.NDArray[np.float64]
 Variant = Literal["plain", "spillway", "capped"]
 
 

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from spillway.core.arrays import Floats
 from spillway.errors import invalid
 from spillway.replay.generators import bounded_pareto
-
-Floats = npt.NDArray[np.float64]
 
 PAPER_CAPACITY_ROWS_S = 190.0
 """What the paper's engine takes in a second when it has the whole processor: 5.26 ms a row."""

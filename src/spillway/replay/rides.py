@@ -30,9 +30,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from spillway.core.arrays import Floats
 from spillway.errors import invalid
 from spillway.replay.recorded import DataSet, in_order
 
@@ -45,8 +45,6 @@ _BASE, _PER_MILE, _SPREAD = 3.67, 2.83, 0.18
 _LOG_MILES = (0.61, 0.87)
 _SWING_S = 7_200.0
 _STEP_S = 60.0
-
-Floats = npt.NDArray[np.float64]
 
 
 def rides(*, duration_s: float, rides_per_s: float = RIDES_PER_S, seed: int = 0) -> DataSet:

@@ -28,16 +28,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.checks import require_number, require_whole
 from spillway.replay.traces import Rates
 
 _CHUNK = 20_000
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

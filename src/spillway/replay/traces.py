@@ -30,10 +30,8 @@ from typing import Any, Protocol, Self, overload
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.arrays import Floats, Ints
 from spillway.errors import SpillwayError, invalid
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # A trace that is cut where a row falls due holds that row, although the sum may say 0.99999999999 of it.
 _ROUNDING, _RELATIVE_ROUNDING = 1e-9, 1e-12

@@ -43,12 +43,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.arrays import Floats
 from spillway.core.kernel import kernel
 from spillway.replay.costs import CostTrace
 from spillway.replay.traces import Arrivals
 from spillway.sim.targets import Targets
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from spillway.core.arrays import Floats
 from spillway.errors import invalid
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

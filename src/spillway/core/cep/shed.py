@@ -24,10 +24,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import get_args
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from spillway.core.arrays import Ints
 from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.engine.operator import Patterns
 from spillway.core.cep.estimation import EstimationConfig
@@ -47,7 +46,6 @@ from spillway.core.data.tables import table_of
 from spillway.core.join.item_sets import rows_in_time, times_of
 from spillway.errors import SpillwayError, invalid, unknown
 
-Ints = npt.NDArray[np.int64]
 INVENTED = b"spillway.invented"  # in the metadata of a table of matches
 _DROP_NO_ROWS = ("none", "state", "random_state", "selective_state")
 _SPARE_NEGATED = ("hybrid", "input")

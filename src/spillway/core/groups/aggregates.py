@@ -33,9 +33,9 @@ from typing import Any
 
 import numpy as np
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.groups.intervals import Estimates, Prior, Sampled, count, mean, quantile, ratio, total
 from spillway.core.groups.random_order import mixed, told_apart
-from spillway.core.groups.strata import Floats, Ints
 from spillway.core.groups.student import t_quantile
 from spillway.core.windows.aggregate_functions import AggregateFunction, function_of
 from spillway.errors import SpillwayError, invalid, unknown

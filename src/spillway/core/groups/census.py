@@ -50,10 +50,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.groups.accuracy import Accuracy
 from spillway.core.groups.rates import Rule, met, real_shares
 from spillway.core.groups.spread import SpreadConfig
-from spillway.core.groups.strata import Floats, Ints
 from spillway.core.groups.student import z_quantile
 
 MOST_GROUPS = 4_096

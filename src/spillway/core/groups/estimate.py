@@ -8,12 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.groups.aggregates import Aggregate, Ratio, answer, require_aggregate
 from spillway.core.groups.even_sample import places_along
 from spillway.core.groups.intervals import Design, Estimates, Prior, Sampled, count, learned_rows, pooled
 from spillway.core.groups.shed import group_chance
 from spillway.core.groups.spread import Spread, group_keys
-from spillway.core.groups.strata import Floats, Ints, numbers_of, strata_of
+from spillway.core.groups.strata import numbers_of, strata_of
 from spillway.core.groups.table_checks import require_table, taken
 from spillway.errors import SpillwayError, unknown
 

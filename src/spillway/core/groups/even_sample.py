@@ -38,8 +38,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.groups.random_order import mixed
-from spillway.core.groups.strata import Floats, Ints
 from spillway.core.groups.stratified import weights_of
 from spillway.errors import SpillwayError, unknown
 

@@ -60,7 +60,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from spillway.core.groups.strata import Floats, Ints
+from spillway.core.arrays import Floats, Ints
 from spillway.core.groups.student import require_level, t_quantile, z_quantile
 from spillway.errors import invalid, unknown
 

@@ -38,9 +38,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spillway.core.arrays import Ints
 from spillway.core.groups.random_order import draws, group_draws
 from spillway.core.groups.rates import allocate
-from spillway.core.groups.strata import Ints, names_of, strata_of
+from spillway.core.groups.strata import names_of, strata_of
 from spillway.core.groups.stratified import stratified
 from spillway.core.groups.table_checks import budget_of, require_new, require_table, taken
 from spillway.core.random import mix

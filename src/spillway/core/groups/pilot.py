@@ -16,10 +16,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.groups.random_order import draws
 from spillway.core.groups.rates import allocate
 from spillway.core.groups.spread import Spread, SpreadConfig, group_keys
-from spillway.core.groups.strata import Floats, Ints, Strata, numbers_of, strata_of
+from spillway.core.groups.strata import Strata, numbers_of, strata_of
 from spillway.core.groups.stratified import stratified
 from spillway.core.groups.table_checks import budget_of, require_table
 from spillway.core.random import mix

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spillway.core.groups.strata import Ints, names_of
+from spillway.core.arrays import Ints
+from spillway.core.groups.strata import names_of
 from spillway.errors import invalid
 
 Draw = Literal["even", "random"]

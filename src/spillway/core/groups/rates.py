@@ -56,7 +56,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from spillway.core.groups.strata import Floats, Ints
+from spillway.core.arrays import Floats, Ints
 from spillway.errors import invalid, unknown
 
 Rule = Literal["proportional", "equal", "variance"]

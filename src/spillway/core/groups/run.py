@@ -20,6 +20,7 @@ from typing import get_args
 import numpy as np
 import pyarrow as pa
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.groups.aggregates import Aggregate, Ratio, answer, require_aggregate
 from spillway.core.groups.estimate import answered, prior_of
 from spillway.core.groups.even_sample import evenly
@@ -30,7 +31,7 @@ from spillway.core.groups.random_order import Draw, draws, group_draws, mixed
 from spillway.core.groups.rates import RULES, Rule, allocate
 from spillway.core.groups.shed import METADATA
 from spillway.core.groups.spread import Spread, SpreadConfig, group_keys
-from spillway.core.groups.strata import Floats, Ints, numbers_of, strata_of
+from spillway.core.groups.strata import numbers_of, strata_of
 from spillway.core.groups.stratified import stratified
 from spillway.core.groups.student import require_level
 from spillway.core.groups.table_checks import budget_of, require_table

@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.groups.random_order import group_draws
-from spillway.core.groups.strata import Floats, Ints
 from spillway.errors import invalid
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spillway.core.groups.strata import Floats, Ints
+from spillway.core.arrays import Floats, Ints
 
 
 def stratified(

@@ -14,7 +14,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from spillway.core.groups.strata import Floats
+from spillway.core.arrays import Floats
 from spillway.errors import invalid
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(96)

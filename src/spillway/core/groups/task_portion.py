@@ -29,9 +29,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.groups.random_order import mixed
 from spillway.core.groups.rates import met
-from spillway.core.groups.strata import Floats, Ints
 
 _MOST_OF_ONE = 0.25
 _UNHEARD_OF = 2.0

@@ -27,13 +27,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.data.tables import array_of, plain_type, require_column
 from spillway.core.data.vocabulary import EMPTY
 from spillway.core.kernel import kernel
 from spillway.errors import SpillwayError
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 ItemType = Literal["integer", "string"]
 
 MICROSECONDS = 1_000_000

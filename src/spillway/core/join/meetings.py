@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from spillway.core.join.item_sets import Ints
+from spillway.core.arrays import Ints
 from spillway.core.join.window_store import Store
 from spillway.core.kernel import kernel
 

@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spillway.core.arrays import Ints
 from spillway.core.data.vocabulary import Vocabulary
 from spillway.core.join.config import JoinConfig
-from spillway.core.join.item_sets import Ints, Rows, Shape, rows_of, shape_of
+from spillway.core.join.item_sets import Rows, Shape, rows_of, shape_of
 from spillway.core.join.selection.utility import Utility
 from spillway.core.join.waiting_rows import no_rows
 from spillway.errors import SpillwayError, unknown

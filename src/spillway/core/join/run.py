@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from spillway.core.arrays import Ints
 from spillway.core.checks import require_number
 from spillway.core.data.tables import table_of
 from spillway.core.join.adaptations import Shedding, SheddingName
 from spillway.core.join.config import Access, JoinConfig
-from spillway.core.join.item_sets import MICROSECONDS, Ints, times_of
+from spillway.core.join.item_sets import MICROSECONDS, times_of
 from spillway.core.join.operator import SCHEMA
 from spillway.core.join.predicates import Predicate
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spillway.core.join.item_sets import Ints, Rows
+from spillway.core.arrays import Ints
+from spillway.core.join.item_sets import Rows
 
 
 class Waiting:

@@ -20,12 +20,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from spillway.core.arrays import Array
 from spillway.core.data.vocabulary import EMPTY
 from spillway.core.join.item_sets import Rows
 
-Array = npt.NDArray[Any]
 _LEAST = 64
 
 

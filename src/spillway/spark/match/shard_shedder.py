@@ -39,7 +39,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from spillway.core.cep.engine.operator import Patterns
@@ -67,7 +66,6 @@ _CALM = 1 / 8  # of what rows may take
 _LEAST_SHARE = 0.01  # of the work, below which nobody believes how much it would have been
 _FORMAT = BlobFormat(b"SPMSHD", version=1, owner="the shedding of a pattern")
 _LEARNED = "learned."
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass

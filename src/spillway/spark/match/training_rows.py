@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from spillway.core.arrays import Ints
 from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.estimation.model import LEAST_WINDOWS, Each, windows_in
 from spillway.core.cep.shedding.learned_model import Learned
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST_ROWS, MOST_UNITS = 100_000, 10_000_000
-Ints = npt.NDArray[np.int64]
 
 
 def require_history(config: PatternConfig, history: Any) -> None:

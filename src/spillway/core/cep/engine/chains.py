@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spillway.core.cep.engine.run_store import Array
+from spillway.core.arrays import Array
 from spillway.core.kernel import kernel
 
 _LEAST = 256

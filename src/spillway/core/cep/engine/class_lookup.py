@@ -39,10 +39,9 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from spillway.core.arrays import Floats, Ints
+
 FEATURE, LEFT, RIGHT, END = range(
     4
 )  # of a node; where it is a table: -1, its first class, its axes from, up to

@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from spillway.core.arrays import Bools, Ints
 from spillway.core.cep.codegen.compilation import compiled, interpreted
 from spillway.core.cep.codegen.program import Program
 from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.engine.match_table import Output
 from spillway.core.cep.engine.row_numbers import Numbering
-from spillway.core.cep.engine.row_reader import Bools, Ints, Reader, Rows, kinds_of, with_pause
+from spillway.core.cep.engine.row_reader import Reader, Rows, kinds_of, with_pause
 from spillway.core.cep.engine.run_control import Handles
 from spillway.core.cep.engine.run_counters import RECORD, Tracking
 from spillway.core.cep.engine.run_store import live

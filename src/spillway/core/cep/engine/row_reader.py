@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spillway.core.arrays import Bools, Floats, Ints
 from spillway.core.cep.plan.layout import OTHER, PAUSE
 from spillway.core.cep.plan.terms import NULL, Kind
 from spillway.core.data.tables import array_of
@@ -35,9 +35,6 @@ from spillway.core.data.vocabulary import Vocabulary
 from spillway.core.join.item_sets import times_of
 from spillway.errors import SpillwayError, invalid
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 _EXACT_DIGITS = 15  # of a whole number, and
 _EXACT_POWER = 22  # of ten, that are fractions of 64 bits as they are
 

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.cep.engine.row_numbers import Numbering
-from spillway.core.cep.engine.row_reader import Floats, Ints, Reader
+from spillway.core.cep.engine.row_reader import Reader
 from spillway.core.cep.engine.run_counters import Counted, FlatTree, Tracking
 from spillway.core.cep.engine.runs import Runs
 from spillway.core.cep.engine.timeouts import Timeouts

@@ -37,16 +37,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.cep.engine.class_lookup import Forest, tables_of
 from spillway.core.cep.engine.row_numbers import Numbering
 from spillway.core.kernel import kernel
 from spillway.core.random import mix, threshold
 from spillway.errors import invalid
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 COMPLETED, TESTED = 0, 1
 TAKEN_BACK = -1

@@ -23,11 +23,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from spillway.core.arrays import Array
 from spillway.core.kernel import kernel
 
-Array = npt.NDArray[Any]
 START, COUNT, ROOM, EARLIEST = range(4)
 TOP, BUCKETS, LIVE, FREE = range(4)  # in ``meta``; from FREE on the first free stretch of each size
 NEVER = 2**63 - 1

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from spillway.core.arrays import Ints
 from spillway.core.cep.engine import chains
 from spillway.core.cep.engine import run_store as store
-from spillway.core.cep.engine.row_reader import Ints
 from spillway.core.cep.engine.run_counters import Tracking
 from spillway.core.cep.engine.run_removal import distinct, drop, tally
 from spillway.core.cep.plan.layout import Layout

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spillway.core.arrays import Ints
 from spillway.core.cep.language.syntax import Element
 
-Ints = npt.NDArray[np.int64]
 _SERIAL, _STATE, _PARENT, _ROW, _FIRST, _, _WENT_ON = range(7)  # a complete match has gone on, too
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from spillway.core.cep.engine.row_reader import Ints
+from spillway.core.arrays import Ints
 
 
 @dataclass

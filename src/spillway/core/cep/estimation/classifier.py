@@ -26,12 +26,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.cep.shedding.decision_tree import Tree
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _FEWEST = 20  # rows of a leaf
 _TELLS = 2e-3  # of the variance: what a cut explains at least

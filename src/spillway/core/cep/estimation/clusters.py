@@ -14,12 +14,9 @@ Columns are scaled to unit variance; columns that do not vary say nothing and ar
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.random import mix
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def clustered(points: Floats, clusters: int | None, *, most: int = 10, seed: int = 0) -> Ints:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.engine.operator import Patterns
 from spillway.core.cep.estimation.pair_counts import Shape, paired
@@ -33,8 +33,6 @@ from spillway.core.cep.shedding.input_filter import InputFilter
 from spillway.core.cep.shedding.learned_model import Learned
 from spillway.errors import SpillwayError
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 LEAST_WINDOWS = 1.5
 """A shorter stretch is not learned from: hardly any run of it had its whole window."""
 Each = Callable[[Callable[[Recorded], Classes], Iterable[Recorded]], Iterable[Classes]]

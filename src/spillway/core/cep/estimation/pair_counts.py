@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.cep.estimation.classifier import without_gaps
 from spillway.core.cep.estimation.run_records import History
 from spillway.core.cep.shedding.decision_tree import Tree
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 class Shape(NamedTuple):

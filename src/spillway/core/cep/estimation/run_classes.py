@@ -18,16 +18,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.cep.estimation.classifier import classifier, without_gaps
 from spillway.core.cep.estimation.clusters import clustered
 from spillway.core.cep.shedding.decision_tree import Tree
 from spillway.core.checks import require_number, require_whole
 from spillway.core.random import mix
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from spillway.core.arrays import Floats
 from spillway.core.cep.shedding.cost_model import CostModel
 from spillway.core.cep.shedding.knapsack import split_shares
 from spillway.core.cep.shedding.load_monitor import WatchConfig
@@ -40,7 +40,6 @@ from spillway.core.checks import require_whole
 from spillway.core.state.blob import together, under
 from spillway.errors import invalid, unknown
 
-Floats = npt.NDArray[np.float64]
 Baseline = Literal["random_input", "selective_input", "random_state", "selective_state"]
 
 

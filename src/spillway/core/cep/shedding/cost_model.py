@@ -57,11 +57,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.arrays import Bools, Floats
 from spillway.core.cep.plan.plan import Plan
 from spillway.errors import invalid, unknown
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 Resource = Literal["conditions", "length", "none"]
 Omega = Floats | Literal["length"]
 FEW_MATCHES = 300.0

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.random import mix
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def draws(numbers: Ints, salt: int) -> Floats:

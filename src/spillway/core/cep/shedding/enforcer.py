@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spillway.core.arrays import Bools, Floats, Ints
 from spillway.core.cep.engine.operator import Patterns
 from spillway.core.cep.language.partition_key import correlation
 from spillway.core.cep.shedding.cost_model import Counts, Omega
@@ -24,9 +24,6 @@ from spillway.core.cep.shedding.orders import Orders, Room, Seen
 from spillway.core.state.blob import BlobFormat, under
 from spillway.errors import SpillwayError
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 _FORMAT = BlobFormat(b"SPENFO", version=2, owner="an enforcer")
 _NUMBERS = ("shed_runs", "refused_runs", "discarded", "rows", "_checks", "_latest")
 _TABLES = ("shed", "refuse", "unwanted", "events", "types")

@@ -20,9 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from spillway.core.arrays import Bools, Floats, Ints
 
 
 class EventModel:

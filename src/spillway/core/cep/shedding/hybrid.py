@@ -58,8 +58,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from spillway.core.arrays import Floats
 from spillway.core.cep.shedding.cost_model import CostModel
 from spillway.core.cep.shedding.event_model import EventModel
 from spillway.core.cep.shedding.key_admission import Keys
@@ -72,7 +72,6 @@ from spillway.core.checks import require_number
 from spillway.core.state.blob import together, under
 from spillway.errors import unknown
 
-Floats = npt.NDArray[np.float64]
 Strategy = Literal["hybrid", "state", "input"]
 Selection = Literal["split", "exact", "greedy"]
 _LITTLE = 0.25  # of the work

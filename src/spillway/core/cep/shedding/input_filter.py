@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from spillway.core.arrays import Bools, Floats, Ints
 from spillway.core.cep.language.partition_key import Correlation
 from spillway.core.cep.plan.plan import Plan
 from spillway.core.cep.shedding.decision_tree import Tree
@@ -30,9 +30,6 @@ from spillway.core.cep.shedding.draws import draws
 from spillway.core.cep.shedding.orders import Orders, Room
 from spillway.core.cep.shedding.possible_classes import Possible
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 _SPARED = 0x5350415245
 _ODD = 0x5851F42D4C957F2D
 _BLUR = 0.05  # how much of the draw is the event's own

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.arrays import Floats
 from spillway.core.cep.shedding.orders import Seen
 
-Floats = npt.NDArray[np.float64]
 _FEWEST = 1e-3  # of the keys
 _WRITTEN = 0.5  # of the work that is not examinations: about as much is matches
 _BETTER = 1.1  # times as many matches, before keys are left out

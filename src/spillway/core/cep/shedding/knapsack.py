@@ -39,11 +39,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.arrays import Bools, Floats
 from spillway.core.kernel import kernel
 from spillway.errors import invalid
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 _HAIR = 1e-7  # of a step: sums of floats that should be whole are not rounded down
 
 

@@ -45,9 +45,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.arrays import Floats
 from spillway.core.checks import require_number, require_whole
 
-Floats = npt.NDArray[np.float64]
 _KNOTS = 9  # loads at which a percentile is reckoned; between them it is nearly a straight line
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from spillway.core.arrays import Bools, Floats
 from spillway.core.cep.shedding.cost_model import CostModel
 from spillway.core.cep.shedding.decision_tree import Tree
 from spillway.core.cep.shedding.event_model import EventModel
 from spillway.core.cep.shedding.pair_prices import Pairs
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,6 +37,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.arrays import Floats
 from spillway.core.cep.shedding.cost_model import CostModel, Counts
 from spillway.core.cep.shedding.examinations import Looks
 from spillway.core.cep.shedding.latency import Latency
@@ -46,7 +47,6 @@ from spillway.core.checks import require_whole
 from spillway.core.state.blob import together, under
 from spillway.errors import unknown
 
-Floats = npt.NDArray[np.float64]
 Over = Literal["all", "completing"]
 _EARLY = 0.02  # of the last n measurements together
 _AHEAD = 4  # parts of n: as many measurements are looked ahead

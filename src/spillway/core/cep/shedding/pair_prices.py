@@ -47,12 +47,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.arrays import Bools, Floats, Ints
 from spillway.core.cep.shedding.cost_model import FEW_MATCHES
 from spillway.core.kernel import kernel
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 _LITTLE = 20.0  # examinations; what was seen less often does not fade, so that it is not hoped for again
 _RECENT, _LEAST_RECENT = 0.7, 30.0  # what is left of recent events after a check, and how many tell something
 _CHANGED = 0.08  # a surprise that makes forget what was before

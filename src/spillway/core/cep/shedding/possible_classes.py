@@ -22,11 +22,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.arrays import Floats
 from spillway.core.cep.engine.class_lookup import MOST_CELLS
 from spillway.core.cep.shedding.decision_tree import Tree
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 class Possible:

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from spillway.core.arrays import Bools, Floats, Ints
 from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.shedding.baselines import Baseline, BaselineConfig
 from spillway.core.cep.shedding.cost_model import Resource, conditions_of, resource_costs
@@ -32,9 +32,6 @@ from spillway.core.cep.shedding.load_monitor import WatchConfig
 from spillway.core.checks import require_whole
 from spillway.errors import unknown
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 StrategyName = Literal[
     "none", "hybrid", "state", "input", "random_input", "selective_input", "random_state", "selective_state"
 ]

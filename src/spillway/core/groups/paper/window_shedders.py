@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.groups.accuracy import Accuracy, rows_needed
 from spillway.core.groups.paper.concepts import Frequencies, Moments
 from spillway.core.groups.paper.open_windows import Opened, Row
@@ -22,7 +23,6 @@ from spillway.core.groups.paper.window_scan import coin_number, scan_at_random, 
 from spillway.core.groups.random_order import Draw, group_draws
 from spillway.core.groups.rates import Rule, allocate
 from spillway.core.groups.spread import Spread
-from spillway.core.groups.strata import Floats, Ints
 from spillway.core.groups.table_checks import budget_of
 
 Item = tuple[Hashable, float]  # group and value

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy.typing as npt
-
+from spillway.core.arrays import Array
 from spillway.core.join.access.index import Index
 from spillway.core.join.access.matches import Matches, Matching
 from spillway.core.join.access.scan import scan
@@ -18,7 +17,6 @@ from spillway.core.join.selection.range_selection import Ranges
 from spillway.core.join.window_store import Store
 
 Stores = tuple[Store, Store]
-Array = npt.NDArray[Any]
 
 
 class Finder(Protocol):

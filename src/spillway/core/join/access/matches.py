@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.inlined import lent
-from spillway.core.join.item_sets import Floats, Ints
 from spillway.core.join.meetings import Meetings
 from spillway.core.join.predicates import Predicate
 from spillway.core.join.selection.range_selection import Ranges

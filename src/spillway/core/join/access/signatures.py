@@ -33,9 +33,9 @@ import numpy.typing as npt
 from numba import types
 from numba.extending import intrinsic
 
+from spillway.core.arrays import Ints
 from spillway.core.data.vocabulary import EMPTY
 from spillway.core.inlined import inlined
-from spillway.core.join.item_sets import Ints
 from spillway.core.join.window_store import Store
 from spillway.core.kernel import kernel
 

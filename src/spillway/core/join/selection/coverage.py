@@ -35,8 +35,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.arrays import Floats
 from spillway.core.checks import require_number
-from spillway.core.join.item_sets import Floats
 from spillway.core.join.selection.range_selection import Slide
 
 _STEPS = 200  # at which x is taken

@@ -53,7 +53,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from spillway.core.join.item_sets import Floats, Ints
+from spillway.core.arrays import Floats, Ints
 from spillway.core.kernel import kernel
 
 _HALVINGS = 64  # beyond what a float can tell apart

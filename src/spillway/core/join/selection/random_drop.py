@@ -18,7 +18,8 @@ import math
 
 import numpy as np
 
-from spillway.core.join.item_sets import Ints, Rows
+from spillway.core.arrays import Ints
+from spillway.core.join.item_sets import Rows
 from spillway.core.join.window_store import Store
 
 

@@ -40,8 +40,8 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.inlined import inlined, lent
-from spillway.core.join.item_sets import Floats, Ints
 from spillway.core.join.meetings import Meetings
 from spillway.core.join.window_store import Store
 from spillway.core.kernel import kernel

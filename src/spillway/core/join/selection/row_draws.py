@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.arrays import Ints
 from spillway.core.inlined import inlined
-from spillway.core.join.item_sets import Ints
 from spillway.core.kernel import kernel
 from spillway.core.random import mix, threshold
 

@@ -13,9 +13,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from spillway.core.join.item_sets import Floats
+from spillway.core.arrays import Bools, Floats
 from spillway.core.join.meetings import Meetings
 from spillway.core.join.selection.row_draws import hashed
 from spillway.core.join.window_store import Store
@@ -23,7 +22,6 @@ from spillway.core.kernel import kernel
 from spillway.core.random import threshold
 
 Stores = tuple[Store, Store]
-Flags = npt.NDArray[np.bool_]
 
 
 @kernel
@@ -51,7 +49,7 @@ def _sample(
 
 def sampled(
     stores: Stores, meetings: Meetings, probability: float, *, most: float, salts: tuple[int, int], types: int
-) -> tuple[Flags, float, Floats]:
+) -> tuple[Bools, float, Floats]:
     """Draw rows with a probability, as long as their comparisons are not more than ``most``.
 
     Return which are processed in full, their comparisons F, and the demand D_(i,z) of the others.

@@ -34,10 +34,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.arrays import Bools, Floats, Ints
 from spillway.core.join.access.matches import Matches
 from spillway.core.join.adaptations import shedding_of
 from spillway.core.join.config import JoinConfig
-from spillway.core.join.item_sets import Floats, Ints
 from spillway.core.join.meetings import Meetings
 from spillway.core.join.selection.direction import directed
 from spillway.core.join.selection.knapsack import filled
@@ -52,7 +52,6 @@ from spillway.core.kernel import kernel
 from spillway.core.random import mix
 
 Stores = tuple[Store, Store]
-Flags = npt.NDArray[np.bool_]
 _WORTH = ("compared", "matched", "gained", "seen")
 
 
@@ -81,7 +80,7 @@ class Selection:
         budget: float | None,
         fraction: float | None,
         whole: bool,
-    ) -> tuple[Ranges, Flags]:
+    ) -> tuple[Ranges, Bools]:
         """Return what rows are compared with, for a budget of comparisons or for a fraction, and which are full.
 
         With ``whole`` rows meet whole windows or nothing.
@@ -107,7 +106,7 @@ class Selection:
         ranges = self.chooser.choose(stores, meetings, full, fractions, order, newer, count_all=self.from_all)
         return ranges, full
 
-    def learn(self, stores: Stores, meetings: Meetings, full: Flags, matches: Matches) -> None:
+    def learn(self, stores: Stores, meetings: Meetings, full: Bools, matches: Matches) -> None:
         """Count what was compared and what matched."""
         if self.shedding.learns:
             chooser, from_all = self.chooser, self.from_all
@@ -122,7 +121,7 @@ class Selection:
         if self.worth is not None:
             self.worth.step(periods)
 
-    def _probing(self, stores: Stores, meetings: Meetings) -> Flags:
+    def _probing(self, stores: Stores, meetings: Meetings) -> Bools:
         """Return which rows probe a hash index, each with the probability of its window and type."""
         types, numbers = column(stores, meetings, "types"), column(stores, meetings, "numbers")
         probing = np.zeros(len(meetings), np.bool_)

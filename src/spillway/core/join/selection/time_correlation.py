@@ -37,9 +37,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spillway.core.arrays import Floats, Ints
 from spillway.core.inlined import inlined, lent
 from spillway.core.join.access.matches import Matches
-from spillway.core.join.item_sets import Floats, Ints
 from spillway.core.join.meetings import Meetings
 from spillway.core.join.selection.range_selection import Chooser, age, ending
 from spillway.core.join.window_store import Store

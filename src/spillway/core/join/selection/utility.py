@@ -39,10 +39,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from spillway.core.arrays import Floats
 from spillway.core.checks import require_number, require_whole
 from spillway.core.inlined import lent
 from spillway.core.join.access.matches import Matches
-from spillway.core.join.item_sets import Floats
 from spillway.core.join.meetings import Meetings
 from spillway.core.join.selection.range_selection import Chooser
 from spillway.core.join.window_store import Store
