@@ -35,11 +35,9 @@ import pyarrow.compute as pc
 from benchmarks.cep.data import DS1, Stream
 from benchmarks.cep.fixed_input_share import HELD, INPUT_BASED, with_fixed_share
 from spillway.core.cep import PatternConfig, TriggerConfig, WatchConfig
-from spillway.core.cep.estimation import EstimationConfig
-from spillway.core.cep.estimation import model as learn
+from spillway.core.cep.estimation import EstimationConfig, learn
 from spillway.core.cep.language.listings import Q1
-from spillway.core.cep.shedding import Learned, Outcome, strategy_of
-from spillway.core.cep.shedding import simulation as simulate
+from spillway.core.cep.shedding import Learned, Outcome, simulate, strategy_of
 from spillway.core.cep.shedding.cost_model import Resource
 from spillway.core.cep.shedding.load_monitor import Over
 

@@ -44,8 +44,7 @@ import pyarrow.parquet as pq
 from benchmarks.cep.case import Prepared
 from spillway.core.cep import PatternConfig
 from spillway.core.cep.engine.operator import Patterns
-from spillway.core.cep.estimation import EstimationConfig
-from spillway.core.cep.estimation import model as learn
+from spillway.core.cep.estimation import EstimationConfig, learn
 from spillway.core.cep.language.listings import CLUSTER, HOT_PATHS
 from spillway.core.cep.plan.plan import IndexBy
 from spillway.core.cep.shedding import Learned

@@ -34,8 +34,8 @@ from spillway.core.groups import (
     group_keys,
     shed,
     strata_of,
+    uniform,
 )
-from spillway.core.groups.paper import uniform
 from spillway.core.random import mix
 
 KEY = "row"

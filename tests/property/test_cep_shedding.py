@@ -17,8 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from spillway.core.cep import PatternConfig, Shed, TriggerConfig, WatchConfig, parse, run
-from spillway.core.cep.estimation import EstimationConfig
-from spillway.core.cep.estimation import model as learn
+from spillway.core.cep.estimation import EstimationConfig, learn
 from spillway.core.cep.language.syntax import Query
 from spillway.core.cep.shed import invented
 from spillway.core.cep.shedding import Enforcer, Learned, strategy_of

@@ -34,8 +34,8 @@ from spillway.core.groups import (
     session,
     shed,
     shed_join,
+    uniform,
 )
-from spillway.core.groups.paper import uniform
 from spillway.core.groups.random_order import mixed_one
 from spillway.core.random import mix
 from spillway.core.windows import sliding, tumbling

@@ -22,8 +22,8 @@ from spillway.core.groups import (
     shed,
     strata_of,
     stratified,
+    uniform,
 )
-from spillway.core.groups.paper import uniform
 from spillway.errors import SpillwayError
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import pyarrow as pa
 
-from spillway.core.cep.language import check, parse
-from spillway.core.cep.language import value_types as kinds
+from spillway.core.cep.language import check, kinds, parse
 from spillway.core.cep.language.rules import check_types
 from spillway.core.cep.language.syntax import Query
 from spillway.core.cep.language.tree_builder import attributes

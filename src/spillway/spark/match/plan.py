@@ -30,8 +30,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from spillway.core.cep import PatternConfig
-from spillway.core.cep.language import Correlation, parse, to_text
-from spillway.core.cep.language import partition_key as correlation
+from spillway.core.cep.language import Correlation, correlation, parse, to_text
 from spillway.core.cep.shed import invented
 from spillway.errors import invalid
 from spillway.loop.checkpoint_store import Folder

@@ -25,8 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from spillway.core.cep.config import PatternConfig
-from spillway.core.cep.estimation import EstimationConfig
-from spillway.core.cep.estimation import model as learn
+from spillway.core.cep.estimation import EstimationConfig, learn
 from spillway.core.cep.estimation.model import LEAST_WINDOWS, Each, windows_in
 from spillway.core.cep.shedding.decision_tree import Tree
 from spillway.core.cep.shedding.learned_model import Learned

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from spillway.core.cep.language import parse
-from spillway.core.cep.language import partition_key as correlation
+from spillway.core.cep.language import correlation, parse
 from spillway.core.cep.language.syntax import Query
 from spillway.errors import SpillwayError
 from tests.core.cep.oracle import Match, matches

@@ -7,12 +7,9 @@ import pyarrow as pa
 import pytest
 
 from spillway.core.cep.config import PatternConfig
-from spillway.core.cep.estimation import EstimationConfig
-from spillway.core.cep.estimation import model as learn
-from spillway.core.cep.language import parse
-from spillway.core.cep.language import partition_key as correlation
-from spillway.core.cep.shedding import TriggerConfig, WatchConfig, precision, strategy_of
-from spillway.core.cep.shedding import simulation as simulate
+from spillway.core.cep.estimation import EstimationConfig, learn
+from spillway.core.cep.language import correlation, parse
+from spillway.core.cep.shedding import TriggerConfig, WatchConfig, precision, simulate, strategy_of
 from spillway.core.cep.shedding.decision_tree import Tree
 from spillway.core.cep.shedding.draws import draws
 from spillway.core.cep.shedding.input_filter import InputFilter

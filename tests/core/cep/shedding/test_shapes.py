@@ -7,9 +7,8 @@ import pyarrow as pa
 import pytest
 
 from spillway.core.cep import PatternConfig, Shed, run
-from spillway.core.cep.estimation import model as learn
-from spillway.core.cep.shedding import TriggerConfig, WatchConfig, strategy_of
-from spillway.core.cep.shedding import simulation as simulate
+from spillway.core.cep.estimation import learn
+from spillway.core.cep.shedding import TriggerConfig, WatchConfig, simulate, strategy_of
 from spillway.core.cep.shedding.draws import draws
 
 KLEENE = (

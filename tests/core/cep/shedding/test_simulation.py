@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from spillway.core.cep.config import PatternConfig
-from spillway.core.cep.estimation import EstimationConfig
-from spillway.core.cep.estimation import model as learn
+from spillway.core.cep.estimation import EstimationConfig, learn
 from spillway.core.cep.language import parse
 from spillway.core.cep.shedding import (
     HybridConfig,
@@ -22,9 +21,9 @@ from spillway.core.cep.shedding import (
     WatchConfig,
     may_invent,
     precision,
+    simulate,
     strategy_of,
 )
-from spillway.core.cep.shedding import simulation as simulate
 from spillway.core.cep.shedding.draws import draws
 from spillway.core.cep.shedding.enforcer import Enforcer
 from spillway.errors import SpillwayError

@@ -18,8 +18,8 @@ from spillway.core.groups import (
     draws,
     rate_needed,
     rows_needed,
+    uniform,
 )
-from spillway.core.groups.paper import uniform
 from spillway.errors import SpillwayError
 
 

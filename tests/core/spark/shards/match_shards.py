@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spillway.core.cep.language import partition_key as correlation
+from spillway.core.cep.language import correlation
 from spillway.spark.match.shard import MatchLogic
 from spillway.spark.match.shared_model import Sharing
 from spillway.spark.shards.grid import Grid
