@@ -49,7 +49,7 @@ _AS_GOOD = 0.9965  # of the best G: of all t that reach it the longest is taken,
 _LEAST_LEFT = 0.2  # of each second that is left for kept rows, however many are dropped
 _MOST_UNSURE = 0.5  # spread of a cost that counts here: a larger one is bounded in another way
 _LEAST_FACTOR = 0.2  # by which a batch may be shorter than expected, however uncertain its rows are
-_UNSURE_BY = np.array([-(3.0**0.5), 0.0, 3.0**0.5])  # standard deviations: three points stand for a normal
+_UNSURE_BY = np.array([-(3.0**0.5), 0.0, 3.0**0.5])  # standard deviations: three points for a normal law
 _UNSURE_WEIGHTS = np.array([1.0, 4.0, 1.0]) / 6.0
 
 

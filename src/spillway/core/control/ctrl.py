@@ -81,7 +81,7 @@ class Ctrl(BaseController):
     """
 
     kind = "ctrl"
-    version = 2  # 1 remembered u as a rate
+    version = 2  # version 1 stored u as a rate
     state_type = CtrlState
     config: CtrlConfig
     state: CtrlState

@@ -43,7 +43,7 @@ idle    time in the period in which the processor had nothing to do
 ======  ===================================================================
 
 Where more rows are outstanding than fit (the cost has jumped), ``admit_rows`` is negative: an engine that
-can take rows out of its queue should take out that many. Others ignore it; they admit none until the queue
+can remove rows from its queue should remove that many. Others ignore it; they admit none until the queue
 is short again.
 """
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from spillway.errors import SpillwayError, invalid
 
-_IDLE_SHARE, _IDLE_S = 0.05, 0.25  # of the time between two cuts, and at most this long: see was_idle
+_IDLE_SHARE, _IDLE_S = 0.05, 0.25  # share of the time between two cuts, and most seconds: see was_idle
 _HALF_BUSY = 0.5  # of the time: the assumed load of a query about which nothing is known yet
 _CHEAPEST = 40.0
 """Times the limit: the most rows of a batch that is kept whole while the cost of rows is unknown.
@@ -85,7 +85,7 @@ class _Json:
 
 
 def _check(owner: Any, name: str, low: float, high: float, *, optional: bool = False) -> None:
-    """Refuse a field that is not a number within bounds, and make plain floats of those of other libraries."""
+    """Raise if a field is not a number within bounds; convert numbers of other libraries to plain floats."""
     value = getattr(owner, name)
     if value is None and optional:
         return

@@ -124,7 +124,7 @@ class Sampled:
 
     @property
     def spare(self) -> Floats:
-        """w (w - 1) of each row; a weight that is 1 but for rounding counts as 1."""
+        """w (w - 1) of each row; a weight that differs from 1 only by rounding counts as 1."""
         w = self.weights
         return np.where(w > 1.0 + 1e-9, w * (w - 1.0), 0.0)
 

@@ -43,10 +43,10 @@ def pilot_spread(
     key: str | Sequence[str] | None = None,
     salt: int = 0,
 ) -> Spread:
-    """Return the variation of a table's groups, learned from a pilot, for :func:`~.shed.shed` and
-    :func:`~.estimate.estimate`.
+    """Return the variation of a table's groups, learned from a pilot.
 
-    ``shed`` with the same arguments learns the same by itself; call this function to estimate with it too.
+    The result is an argument of :func:`~.shed.shed` and :func:`~.estimate.estimate`. ``shed`` with the same arguments
+    learns the same by itself; call this function to estimate with it too.
     """
     require_table(table)
     budget = budget_of(keep_ratio, table.num_rows)

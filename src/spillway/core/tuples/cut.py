@@ -40,7 +40,7 @@ GRID = _grid()
 
 
 class Distribution(Protocol):
-    """How a utility is distributed over the ordinary rows."""
+    """The interface of a utility's distribution over the ordinary rows."""
 
     def at(self, rank: float) -> tuple[float, float, float]:
         """Return the value at a rank with the shares strictly below it and up to it."""
@@ -65,7 +65,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The distribution of a utility as a sketch gives it: its quantiles at the ranks of :data:`GRID`."""
+    """The distribution of a utility as estimated by a sketch: its quantiles at the ranks of :data:`GRID`."""
 
     quantiles: tuple[float, ...]
 
