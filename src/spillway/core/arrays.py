@@ -1,4 +1,4 @@
-"""Types of arrays, by what they hold."""
+"""Types of arrays, named by what they hold."""
 
 from __future__ import annotations
 

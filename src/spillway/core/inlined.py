@@ -1,9 +1,10 @@
-"""Small steps of the compiled loops, put into the loop itself, and arrays that nobody counts.
+"""Inlines small steps into compiled loops, and lends the loops arrays without reference counts.
 
-Numba counts references: each time an array, or a tuple of them, is given to another compiled function or chosen among
-two, its count goes up and down again. That costs more than the few operations of a step. So what is called for each
-row is written out in the loop (:func:`inlined`), and the loop works on arrays that are :func:`lent` to it and have no
-count. Both together let the compiler see that there is nothing to count. The caller holds the arrays meanwhile.
+Numba counts references: each time an array, or a tuple of arrays, is passed to another compiled function or selected
+from two, its count goes up and down again. That costs more than the few operations of a step. So a function that is
+called for each row is inlined into the loop (:func:`inlined`), and the loop works on arrays that are :func:`lent` to
+it and have no count. Both together let the compiler see that there is nothing to count. The caller keeps the arrays
+alive meanwhile.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def inlined(function: F) -> F:
-    """Compile a function into those that use it."""
+    """Compile a function so that it is inlined into the functions that call it."""
     return cast(F, numba.njit(forceinline=True)(function))
 
 

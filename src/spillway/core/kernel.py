@@ -11,5 +11,5 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
-    """Compile a function to machine code, once: later processes find it on disk."""
+    """Compile a function to machine code once; later processes load it from disk."""
     return cast(F, numba.njit(cache=True)(function))

@@ -1,4 +1,4 @@
-"""Probabilities as thresholds on a signed 64-bit hash, and salts that make each batch draw afresh."""
+"""Converts probabilities to thresholds on a signed 64-bit hash, and makes salts, so that each batch draws anew."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _MASK = 2**64 - 1
 
 
 def threshold(probability: float) -> int:
-    """Return the largest hash that is still chosen with the given probability.
+    """Return the largest hash that is still selected, so that a hash is selected with the given probability.
 
     >>> threshold(1.0) == 2**63 - 1, threshold(0.5), threshold(0.0) == -(2**63)
     (True, -1, True)

@@ -1,9 +1,10 @@
-"""Every random choice is a hash of (row key, salt): it can be repeated, on a replay and outside Spark.
+"""Computes the row hashes behind every random choice, so that choices can be repeated in a replay and outside Spark.
 
-``row_hashes`` computes what Spark's ``xxhash64(columns..., salt)`` computes, bit for bit: a choice made on a
-pyarrow Table here and the same choice made by a native filter in a query pick the same rows. The hash is XXH64
-chained over the columns: the hash of one column seeds the next, the first seed is 42, and a null leaves it as
-it is. A row is chosen with probability p where its hash, signed, is at most ``chance.threshold(p)``.
+Every random choice is a hash of (row key, salt). ``row_hashes`` computes bit for bit what Spark's
+``xxhash64(columns..., salt)`` computes: a choice made on a pyarrow Table here and the same choice made by a native
+filter in a query select the same rows. The hash is XXH64 chained over the columns: the hash of one column seeds the
+next, the first seed is 42, and a null leaves the hash unchanged. A row is selected with probability p if its hash,
+signed, is at most ``random.threshold(p)``.
 """
 
 from __future__ import annotations

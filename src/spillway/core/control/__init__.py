@@ -1,4 +1,4 @@
-"""When and how much to shed: the queue model, its estimation, and the controllers."""
+"""Controllers that decide when and how much to shed, their queue model, and the estimators of its parameters."""
 
 from spillway.core.control.actuators import keep_ratio_at_entry, shed_from_queue_rows
 from spillway.core.control.aurora import Aurora, AuroraConfig

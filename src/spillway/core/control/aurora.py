@@ -1,4 +1,4 @@
-"""AURORA: shed what exceeds the processor's capacity (Figure 1, Sections 4.3.2 and 5)."""
+"""Implements AURORA, which sheds the load that exceeds the processor's capacity (Figure 1, Sections 4.3.2 and 5)."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ class AuroraConfig(ControllerConfig):
     kind: ClassVar[str] = "aurora"
 
     def build(self, state: Mapping[str, Any] | None = None) -> Aurora:
-        """Return a controller, at its beginning or where a snapshot left off."""
+        """Return a new controller, or one restored from a snapshot."""
         return Aurora(self, state)
 
 
 @dataclass
 class AuroraState(CostState):
-    """The last cost known."""
+    """State of AURORA: the last known cost."""
 
 
 class Aurora(BaseController):
     """Compare the load with the capacity and shed the difference: v = L_0 = H / c.
 
-    The queue is not looked at (open loop). Rows that entered while the forecast or the cost was wrong stay
-    queued for good, so the delay settles wherever the errors of the past have left it, and the target plays
-    no part. On a batch engine (:mod:`~spillway.core.control.signals`) v T rows may enter with T = max(t, t_d) and
-    H = 1 - F / t_d: a batch that took long is followed by one that takes nearly as long.
+    AURORA does not look at the queue (open loop). Rows that entered while the forecast or the cost was wrong are
+    never compensated for: they stay in the queue, so the delay settles at a level that depends on past errors, and
+    the target plays no part. On a batch engine (:mod:`~spillway.core.control.signals`) v T rows may enter with
+    T = max(t, t_d) and H = 1 - F / t_d: a batch that took long is followed by one that takes nearly as long.
     """
 
     kind = "aurora"
@@ -42,7 +42,7 @@ class Aurora(BaseController):
     state: AuroraState
 
     def step(self, sample: Sample) -> Decision:
-        """Take in a finished period and decide on the next."""
+        """Read the sample of a finished period and return the decision for the next one."""
         state = self.state
         now = signals(sample, self.config, state)
         if now is None:

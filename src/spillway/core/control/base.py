@@ -1,4 +1,4 @@
-"""What all controllers share: the fields of their configs, the target that can change, and the snapshot."""
+"""Defines what all controllers share: the fields of their configs, the target that can change, and the snapshot."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from spillway.core.state.records import from_snapshot, to_snapshot
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerConfig:
-    """What every controller is told.
+    """Options that every controller has.
 
     ================ ===================================================================================
     field            meaning
     ================ ===================================================================================
     target_delay_s   the delay that rows should stay within (y_d)
-    period_s         the control period (T): how often the controller is asked
+    period_s         the control period (T): how often the controller decides
     headroom         the share of the processor that the query gets (H)
     ================ ===================================================================================
     """
@@ -39,17 +39,17 @@ class ControllerConfig:
         )
 
     def build(self, state: Mapping[str, Any] | None = None) -> BaseController:
-        """Return a controller, at its beginning or where a snapshot left off."""
+        """Return a new controller, or one restored from a snapshot."""
         raise NotImplementedError
 
 
 @dataclass
 class TargetState:
-    """The part of every state that is about the target.
+    """The part of every controller's state that holds the target.
 
-    ``asked_target_s`` is the target of the config at the time. A restart with the same config goes on with
-    the target in force, which may have been changed while running; a restart with another target takes that
-    one.
+    ``asked_target_s`` is the target that the config had when the state was saved. A restart with the same config
+    continues with the target in force, which may have been changed while running. A restart with another target
+    takes the new one.
     """
 
     asked_target_s: float = 0.0
@@ -58,13 +58,13 @@ class TargetState:
 
 @dataclass
 class CostState(TargetState):
-    """The target, and the last cost of a row that was known."""
+    """The target, and the last known cost of a row."""
 
     cost_s: float | None = None
 
 
 class BaseController:
-    """Config, state, and the way between a state and its snapshot. Subclasses write ``step``."""
+    """Holds config and state, and converts the state to and from a snapshot. Subclasses write ``step``."""
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
@@ -83,14 +83,14 @@ class BaseController:
                 self.state.asked_target_s = self.state.target_delay_s = asked
 
     def step(self, sample: Sample) -> Decision:
-        """Take in a finished period and decide on the next."""
+        """Read the sample of a finished period and return the decision for the next one."""
         raise NotImplementedError
 
     def retarget(self, target_delay_s: float) -> None:
-        """Change the target while running; what has been learnt is kept."""
+        """Change the target while running; what has been learned is kept."""
         require_number("target_delay_s", target_delay_s, 0.0, above=True, hint="seconds, for example 2.0")
         self.state.target_delay_s = target_delay_s
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state as a JSON-ready dict, from which ``build(state)`` goes on exactly."""
+        """Return the state as a JSON-ready dict, from which ``build(state)`` continues exactly."""
         return to_snapshot(self.state, kind=self.kind, version=self.version)

@@ -1,4 +1,4 @@
-"""BASELINE: fill the queue to the target in one period (Section 5)."""
+"""Implements BASELINE, which fills the queue to the target in one period (Section 5)."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ class BaselineConfig(ControllerConfig):
     kind: ClassVar[str] = "baseline"
 
     def build(self, state: Mapping[str, Any] | None = None) -> Baseline:
-        """Return a controller, at its beginning or where a snapshot left off."""
+        """Return a new controller, or one restored from a snapshot."""
         return Baseline(self, state)
 
 
 @dataclass
 class BaselineState(CostState):
-    """The last cost known."""
+    """State of BASELINE: the last known cost."""
 
 
 class Baseline(BaseController):
-    """Ask the model how many rows the target leaves room for, and admit just those.
+    """Compute from the model how many rows the target leaves room for, and admit exactly those.
 
         u T = y_d H / c - q       rows that may be added to the queue
-        v T = u T + T H / c       rows that may enter, beside those that leave meanwhile
+        v T = u T + T H / c       rows that may enter, including those that replace leaving rows
 
-    It looks at the queue, so it is feedback, but it corrects the whole error in one period (a deadbeat law),
-    whatever that costs, and a wrong cost or forecast is carried into the next period in full. What the symbols mean
-    where a period is a batch is in :mod:`~spillway.core.control.signals`.
+    BASELINE looks at the queue, so it is feedback. But it corrects the whole error in one period (a deadbeat law),
+    at any price, and a wrong cost or forecast is carried into the next period in full. The module
+    :mod:`~spillway.core.control.signals` says what the symbols mean where a period is a batch.
     """
 
     kind = "baseline"
@@ -44,7 +44,7 @@ class Baseline(BaseController):
     state: BaselineState
 
     def step(self, sample: Sample) -> Decision:
-        """Take in a finished period and decide on the next."""
+        """Read the sample of a finished period and return the decision for the next one."""
         state = self.state
         now = signals(sample, self.config, state)
         if now is None:

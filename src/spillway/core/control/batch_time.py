@@ -1,20 +1,21 @@
-"""How long a micro-batch should take, so that as many rows as possible are delivered within the target.
+"""Chooses how long a micro-batch should take, so that as many rows as possible are delivered within the target.
 
-**The objective.** A row counts if its result is there within the target y_d. A row that was shed counts for nothing.
-A late one takes off a quarter of a row, and up to four more the larger the late part of its batch is: whoever watches
-the results hardly notices some late rows, but does notice a gap.
+**The objective.** A row counts as one if its result arrives within the target y_d. A shed row counts as nothing.
+A late row subtracts a quarter of a row, and up to four rows more the larger the late part of its batch is: people
+who watch the results hardly notice some late rows, but do notice a gap.
 
-**The trade.** Batches run one after the other. A row that arrives just after a batch was cut waits for that batch to
-end and then for its own: with batch times t₁, t₂ the slowest row takes t₁ + t₂, and of the rows that came while the
-first one ran the share q = min(1, (y_d - t₂) / t₁) is in time. A batch of time t leaves t - F of it for rows. So, but
-for a factor, each second
+**The trade-off.** Batches run one after the other. A row that arrives just after a batch was cut waits until that
+batch ends and then for its own: with batch times t₁, t₂ the slowest row takes t₁ + t₂. Of the rows that arrived while
+the first batch ran, the share q = min(1, (y_d - t₂) / t₁) is in time. A batch of time t has t - F left for rows. So,
+up to a constant factor, each second
 
     G(t) = (t - F) / t · E [q - l (1/4 + 4 l)]             q = min(1, (y_d - t e₂) / (t e₁)),  l = 1 - q
 
-rows are delivered. Long batches waste less on F, short ones are in time. e₁ and e₂ are the factors by which two
-batches in a row miss what was expected of them. The mean is taken over those of the last batches, and over what is
-not known of the cost of a row; the best t is looked up on a grid. So there is no margin to choose: a quiet machine
-has one of a few percent, a noisy one more, and a model that is wrong on the whole is made up for.
+rows are delivered. Long batches waste less of their time on F, short ones deliver in time. e₁ and e₂ are the factors
+by which two successive batches deviate from their expected times. The mean E is taken over the deviations of the last
+batches and over the uncertainty of the cost of a row; the best t is found on a grid. So no safety margin has to be
+chosen: a quiet machine gets one of a few percent, a noisy one more, and a systematic error of the model is
+compensated.
 
 **The least room.** Without errors, and if late rows cost nothing, the best batch time would be
 
@@ -23,13 +24,13 @@ has one of a few percent, a noisy one more, and a model that is wrong on the who
 
 In the second case t - F is F (y_d - F) / (y_d + F): y_d / 6 or a little more where F is a third to a half of the
 target, and less above. Therefore rows get at least **a sixth of the target** in every batch, or that much where F is
-more than half of it (:func:`~spillway.core.control.values.least_room_s`), whatever G(t) says and however much time
-the batch itself and the rows that it drops take: to shed more would lose rows and hardly shorten anything.
+more than half of it (:func:`~spillway.core.control.values.least_room_s`). This holds for any G(t), and however much
+time the batch itself and the dropped rows take: to shed more would lose rows and hardly shorten anything.
 
-**What is not sure.** If rows cost exp(δ) times what is believed, a batch of the size of those seen lately still takes
-t₀, as they did, and one that should take t takes t + (exp(δ) - 1)(t - t₀): only what goes beyond them is unsure.
+**Uncertainty.** If rows cost exp(δ) times the estimate, a batch of the size of recent ones still takes
+t₀, as those did, and a batch that should take t takes t + (exp(δ) - 1)(t - t₀): only the part beyond t₀ is uncertain.
 
-**With a trigger** rows wait for the next one whatever is done: max(t e₁, trigger) stands for t e₁.
+**With a trigger**, rows wait for the next trigger in any case: max(t e₁, trigger) replaces t e₁.
 
 **Dropped rows.** In a steady overload the share d of each second goes into reading rows that are then dropped, so
 t (1 - d) - F is left for the others.
@@ -42,13 +43,13 @@ from collections.abc import Sequence
 import numpy as np
 
 _GRID = np.linspace(0.15, 1.0, 86)  # of the target, in steps of a percent
-_LATE = 0.25  # of a row in time that a late one takes off
-_MANY_LATE = 4.0  # what it takes off more if all of its batch is late: a gap is worse than some late rows
-_AS_GOOD = 0.9965  # of the best: the longest of those is taken, which loses least
-_LEAST_LEFT = 0.2  # of each second that dropped rows leave, however many there are
-_MOST_UNSURE = 0.5  # of the spread of a cost: what is less known than that is bounded in another way
-_LEAST_FACTOR = 0.2  # by which a batch is shorter than believed, however unsure its rows are
-_UNSURE_BY = np.array([-(3.0**0.5), 0.0, 3.0**0.5])  # standard deviations: three points stand for a normal
+_LATE = 0.25  # of a row: what a late one subtracts
+_MANY_LATE = 4.0  # rows that it subtracts as well if its whole batch is late: a gap is worse
+_AS_GOOD = 0.9965  # of the best G: of all t that reach it the longest is taken, which loses least
+_LEAST_LEFT = 0.2  # of each second that is left for kept rows, however many are dropped
+_MOST_UNSURE = 0.5  # spread of a cost that counts here: a larger one is bounded in another way
+_LEAST_FACTOR = 0.2  # by which a batch may be shorter than expected, however uncertain its rows are
+_UNSURE_BY = np.array([-(3.0**0.5), 0.0, 3.0**0.5])  # standard deviations: three points for a normal law
 _UNSURE_WEIGHTS = np.array([1.0, 4.0, 1.0]) / 6.0
 
 
@@ -64,10 +65,10 @@ def best_batch_s(
 ) -> float:
     """Return the t with the largest G(t).
 
-    :param errors: logarithms of the last batches' times over what was expected of them, oldest first
+    :param errors: logarithms of measured over expected times of the last batches, oldest first
     :param spread: standard deviation of δ, the logarithm of a row's cost
-    :param seen_s: t₀, what batches of the sizes seen lately take
-    :param dropping: share of the time that goes into rows that are dropped
+    :param seen_s: t₀, how long batches of the recent sizes take
+    :param dropping: share of the time that is spent on rows that are then dropped
 
     >>> quiet, noisy = [0.0] * 10, [0.2, -0.2, 0.1, -0.3, 0.3, -0.1] * 3
     >>> [round(best_batch_s(3.0, fixed_s, quiet), 2) for fixed_s in (0.3, 1.5)]

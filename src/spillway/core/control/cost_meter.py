@@ -1,6 +1,6 @@
-"""What a row costs on a pipelined engine: busy time over the rows that finished, smoothed.
+"""Measures what a row costs on a pipelined engine: busy time over the rows that finished, smoothed.
 
-On a batch engine the time of a batch has more parts than that: see :mod:`~spillway.core.control.cost_model`.
+On a batch engine the time of a batch has more parts: see :mod:`~spillway.core.control.cost_model`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from spillway.core.state.records import from_snapshot, to_snapshot
 
 @dataclass(frozen=True, kw_only=True)
 class CostMeterConfig:
-    """``smoothing`` is the weight of what was known before, from 0 (only the last period) to below 1."""
+    """``smoothing`` is the weight of the earlier periods, from 0 (only the last period counts) to below 1."""
 
     smoothing: float = 0.5
 
@@ -25,7 +25,7 @@ class CostMeterConfig:
         require_number("smoothing", self.smoothing, 0.0, 0.99)
 
     def build(self, state: Mapping[str, Any] | None = None) -> CostMeter:
-        """Return a meter, at its beginning or where a snapshot left off."""
+        """Return a new meter, or one restored from a snapshot."""
         return CostMeter(self, state)
 
 
@@ -38,7 +38,7 @@ class CostMeterState:
 
 
 class CostMeter:
-    """Cost of a row as busy time over rows, both smoothed alike, so that periods count by their rows.
+    """Estimates the cost of a row as busy time over rows. Both are smoothed alike, so periods count by their rows.
 
     >>> meter = CostMeterConfig(smoothing=0.5).build()
     >>> meter.update(busy_s=0.9, finished_rows=180)
@@ -66,7 +66,7 @@ class CostMeter:
         return min(max(self.state.busy_s / self.state.finished_rows, LEAST_COST_S), MOST_COST_S)
 
     def update(self, *, busy_s: float, finished_rows: float) -> float | None:
-        """Take in a period and return the cost. One without rows, or with nonsense, changes nothing."""
+        """Add a period and return the cost. A period without rows, or with impossible values, changes nothing."""
         sane = math.isfinite(busy_s) and math.isfinite(finished_rows)
         if sane and busy_s > 0.0 and finished_rows > 0.0:
             old = self.config.smoothing if self.state.finished_rows > 0.0 else 0.0
@@ -75,5 +75,5 @@ class CostMeter:
         return self.cost_s
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state as a JSON-ready dict, from which ``build(state)`` goes on exactly."""
+        """Return the state as a JSON-ready dict, from which ``build(state)`` continues exactly."""
         return to_snapshot(self.state, kind=self.kind, version=self.version)

@@ -1,25 +1,25 @@
-"""What a batch costs: how much of its time is fixed, what a kept and a dropped row add, and how slow the machine is.
+"""Estimates what a batch costs: its fixed time, the time of a kept and of a dropped row, and how slow the machine is.
 
 The time of a batch with n rows of which k are kept is modelled as
 
     busy = o + σ (F + s (n - k) + c k)                                      F, s, c > 0
 
-o is the part that Spark reports apart because no row has a share in it (planning, log writes); it is measured and
-needs no model. F, s and c are the prices of the query, σ is the pace of the machine: see
-:mod:`~spillway.core.control.pace_filter`, which tells them apart. What is handed on are the costs at the pace of
-now, o + σF, σs and σc, and how sure the cost of a row is.
+o is the part that Spark reports apart because it does not depend on rows (planning, log writes); it is measured and
+needs no model. F, s and c are the prices of the query, σ is the pace of the machine;
+:mod:`~spillway.core.control.pace_filter` separates them. The result is the costs at the current pace,
+o + σF, σs and σc, and how certain the cost of a row is.
 
-**What the data cannot say.** Batches of one size say nothing about how F and c share their time, small ones say
-nothing about c, and without any drop there is nothing on s. Then the belief stays as it was: at first the cold
-values, with a doubt that leaves c free within a factor of fifty, later what larger batches have shown.
+**What the data cannot show.** Batches of one size do not show how F and c share their time, small ones
+do not show c, and without any drop nothing is known about s. Then the estimates stay as they were: at first the cold
+values, with an uncertainty that leaves c free within a factor of fifty, later what larger batches have shown.
 
-**Bounds.** s is at most c; c never zero. A batch without rows tells about F and the pace only. A run begins with a
-pace that nobody knows (``begin_run``). A nonsensical measurement is left out.
+**Bounds.** s is at most c; c is never zero. A batch without rows shows only F and the pace. A run begins with an
+unknown pace (``begin_run``). Impossible measurements are ignored.
 
 =======  ==========================================================
 symbol   meaning
 =======  ==========================================================
-F        ``fixed_s``, time per batch whatever its size, with o
+F        ``fixed_s``, time per batch regardless of its size, with o
 s        ``skip_s``, time per row that is read and dropped
 c        ``cost_s``, time per row that is kept
 σ        ``pace``
@@ -45,13 +45,13 @@ from spillway.core.checks import require_number
 from spillway.core.control.pace_filter import PaceFilter, PaceFilterConfig, PaceFilterState
 from spillway.core.state.records import from_snapshot, to_snapshot
 
-_OVERHEADS = 9  # batches whose median is what is measured apart
-_FIXED_DOUBT, _ROW_DOUBT = 0.9, 4.0  # of ln F and ln c at first: factors of 3 and of 50 are nothing unusual
+_OVERHEADS = 9  # batches over which the median of o is taken
+_FIXED_DOUBT, _ROW_DOUBT = 0.9, 4.0  # of ln F and ln c at first: factors of 3 and of 50 are not unusual
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The parameters of a batch's time, how sure the cost of a row is, and the pace that is part of all of them."""
+    """The parameters of a batch's time, how certain the cost of a row is, and the pace, which all costs include."""
 
     fixed_s: float
     cost_s: float
@@ -80,7 +80,7 @@ def cost_fields(costs: Costs | None) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class CostModelConfig:
-    """What is believed before the first batch, and how things change; see :class:`PaceFilterConfig`."""
+    """The costs assumed before the first batch, and how things change; see :class:`PaceFilterConfig`."""
 
     cold_fixed_s: float = 0.3
     cold_cost_s: float = 10e-6
@@ -97,13 +97,13 @@ class CostModelConfig:
             require_number(name, getattr(self, name), 0.001, 1.0, hint="a share, as 0.05")
 
     def build(self, state: Mapping[str, Any] | None = None) -> CostModel:
-        """Return a model, at its beginning or where a snapshot left off."""
+        """Return a new model, or one restored from a snapshot."""
         return CostModel(self, state)
 
 
 @dataclass
 class CostModelState(PaceFilterState):
-    """The filter's belief, what was measured apart of the last batches, and whether rows have been seen."""
+    """The filter's state, the times o of the last batches, and the most rows seen in a batch."""
 
     overheads_s: list[float] = field(default_factory=list)
     rows_seen: float = 0.0
@@ -142,7 +142,7 @@ class CostModel:
         return self._costs() if self.state.rows_seen > 0.0 else None
 
     def begin_run(self) -> Costs | None:
-        """Take note that the query starts anew, as after a crash, and return what its first batch should cost."""
+        """Record that the query starts anew, as after a crash, and return what its first batch should cost."""
         self._filter.begin_run()
         return self.costs
 
@@ -154,7 +154,7 @@ class CostModel:
         busy_s: float,
         overhead_s: float = 0.0,
     ) -> Costs | None:
-        """Take in a finished batch and return the estimates after it."""
+        """Add a finished batch and return the new estimates."""
         if not _plausible(arrived_rows, kept_rows, busy_s) or not math.isfinite(overhead_s):
             return self.costs
         k = float(round(kept_rows))
@@ -167,7 +167,7 @@ class CostModel:
         return self.costs
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state as a JSON-ready dict, from which ``build(state)`` goes on exactly."""
+        """Return the state as a JSON-ready dict, from which ``build(state)`` continues exactly."""
         return to_snapshot(self.state, kind=self.kind, version=self.version)
 
     def _costs(self) -> Costs:
@@ -182,6 +182,6 @@ class CostModel:
 
 
 def _plausible(arrived_rows: float, kept_rows: float, busy_s: float) -> bool:
-    """Say whether a batch can have been: from a microsecond to a day, and no row in less than a tenth of a ns."""
+    """Return whether a batch is possible: from a microsecond to a day, and at least a tenth of a ns per row."""
     finite = all(math.isfinite(x) and x >= 0.0 for x in (arrived_rows, kept_rows, busy_s))
     return finite and 1e-6 <= busy_s <= 1e5 and max(arrived_rows, kept_rows) * 1e-10 <= busy_s

@@ -1,4 +1,4 @@
-"""CTRL: the paper's feedback controller (Section 4.4)."""
+"""Implements CTRL, the paper's feedback controller (Section 4.4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spillway.errors import invalid, unknown
 
 @dataclass(frozen=True, kw_only=True)
 class CtrlConfig(ControllerConfig):
-    """CTRL's options: where the poles lie, and what u(k-1) is taken to be (see :class:`Ctrl`)."""
+    """CTRL's options: where the poles lie, and which value serves as u(k-1) (see :class:`Ctrl`)."""
 
     kind: ClassVar[str] = "ctrl"
     design: PoleDesign = field(default_factory=PoleDesign)
@@ -30,13 +30,13 @@ class CtrlConfig(ControllerConfig):
             raise unknown("anti_windup", self.anti_windup, ("none", "achieved"))
 
     def build(self, state: Mapping[str, Any] | None = None) -> Ctrl:
-        """Return a controller, at its beginning or where a snapshot left off."""
+        """Return a new controller, or one restored from a snapshot."""
         return Ctrl(self, state)
 
 
 @dataclass
 class CtrlState(CostState):
-    """e(k-1), the rows u T of the period before, and the last cost known."""
+    """e(k-1), the rows u T of the previous period, and the last known cost."""
 
     error_s: float = 0.0
     growth_rows: float = 0.0
@@ -56,32 +56,32 @@ class Ctrl(BaseController):
     symbol   meaning
     =======  =======================================================================
     q        outstanding rows at the end of the period
-    c        processing time per row; the last one known where it was not measured
+    c        processing time per row; the last known one if it was not measured
     T        length of the period
     u T      rows by which the queue may grow in a period
     v T      rows that may enter in a period
-    f_in     rows per second that arrived; stands in for the next period's
+    f_in     rows per second that arrived; used as those of the next period
     =======  =======================================================================
 
-    **Rows, not rates.** What the queue grew by, u(k-1) T, is what Eq. 10 goes on from. With periods of one
-    length that is the same as u(k-1). Where they differ, a rate from a short period would count as many times
-    as much in a long one: a calm of short batches would wind it up. What the symbols mean where a period is a
-    batch, and why the loop is stable there however late decisions are, is in
-    :mod:`~spillway.core.control.signals`.
+    **Rows, not rates.** Eq. 10 continues from the rows by which the queue grew, u(k-1) T. With periods of equal
+    length that is the same as u(k-1). If lengths differ, a rate from a short period would have too much weight
+    in a long one: a quiet time with short batches would wind it up. The module
+    :mod:`~spillway.core.control.signals` says what the symbols mean where a period is a batch, and why the loop
+    is stable there however late decisions take effect.
 
-    **What f_out is.** The paper adds the rate at which rows leave, without saying how it is known. It writes T
-    H / c for it where it defines BASELINE, and so do we: in the next period the engine will be busy if the
-    target is to be reached, whatever it was in the last.
+    **What f_out is.** The paper adds the rate at which rows leave, but does not say how it is known. It writes T
+    H / c for it where it defines BASELINE, and so do we: to reach the target the engine has to be busy in the next
+    period, even if it was not in the last.
 
-    **Anti-windup.** The paper has none: u(k-1) is what was commanded, even if fewer rows came than were
+    **Anti-windup.** The paper has none: u(k-1) is the commanded value, even if fewer rows came than were
     allowed. With a controller pole below 1 that is harmless. In a long lull e stays at y_d, and u T settles at
     H y_d / c · (b0 + b1) / (1 + a), which for the paper's gains lets the queue grow to 45 % of the target
-    within a period: no more than is wanted. With a controller pole of 1 it would grow without end; ``achieved``
-    then puts in its place what the queue really grew by, on a batch engine nothing if no row was dropped.
+    within a period, as wanted. With a controller pole of 1 it would grow without end; ``achieved``
+    then replaces it by the real growth of the queue (on a batch engine 0 if no row was dropped).
     """
 
     kind = "ctrl"
-    version = 2  # 1 remembered u as a rate
+    version = 2  # version 1 stored u as a rate
     state_type = CtrlState
     config: CtrlConfig
     state: CtrlState
@@ -91,7 +91,7 @@ class Ctrl(BaseController):
         self._gains = config.design.gains
 
     def step(self, sample: Sample) -> Decision:
-        """Take in a finished period and decide on the next."""
+        """Read the sample of a finished period and return the decision for the next one."""
         state = self.state
         now = signals(sample, self.config, state)
         if now is None:
@@ -107,7 +107,7 @@ class Ctrl(BaseController):
         return now.decision(vT, now.in_words(vT))
 
     def _last_growth(self, now: Signals) -> float:
-        """Return u T of the period before, in rows: what was commanded, or what came of it."""
+        """Return u T of the previous period, in rows: the commanded or the achieved growth."""
         if self.config.anti_windup == "none" or now.grown_rows is None or self.state.cost_s is None:
             return now.carried_rows(self.state.growth_rows, self.state.cost_s or now.c)
         return now.grown_rows

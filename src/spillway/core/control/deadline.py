@@ -1,14 +1,14 @@
-"""DEADLINE, the default: a row enters only while its estimated wait fits the target.
+"""Defines DEADLINE, the default controller: a row enters only while its estimated wait fits the target.
 
 The paper's controllers steer the *rate* of rows so that the delay settles at its target. A loop that tracks
 a target spends about half of its time above it, and it can only act once a period. DEADLINE bounds the
-*queue* instead: the engine compares the number of outstanding rows with a limit at every single row (or, on
-a batch engine, with the exact size of every batch), so a burst is cut when it comes and no forecast of the
-arrival rate is needed. What is left to get wrong is the cost of a row. The controller's whole work is
-therefore to say how many rows fit into the target, cautiously. There is no integrator in it, so nothing can
+*queue* instead: the engine compares a limit with the number of outstanding rows at every single row (or, on
+a batch engine, with the exact size of every batch). So a burst is cut when it arrives, and no forecast of the
+arrival rate is needed. Only the cost of a row can be estimated wrongly. The controller's whole task is
+therefore a cautious estimate of how many rows fit into the target. It has no integrator, so nothing can
 wind up.
 
-The two kinds of engine differ in what a limit means, and each has a file of its own:
+The limit means something different on the two kinds of engine, and each kind has its own file:
 
 =============  ===========================================================================================
 engine         the limit
@@ -18,7 +18,8 @@ engine         the limit
 =============  ===========================================================================================
 
 In both, ``keep_ratio`` stays 1, ``queue_limit_rows`` is at least 1 (a query that keeps nothing would never
-learn that it may), and a sample without any measurement, such as an empty one before the first period,
+learn that it can keep rows again), and a sample without any measurement, such as an empty one before the first
+period,
 gives the cold-start limit.
 
 >>> from spillway.core.control.values import Sample
@@ -53,10 +54,10 @@ class DeadlineConfig(ControllerConfig):
     field            meaning
     ================ ===================================================================================
     engine           "pipelined": rows flow through one by one; "batched": in micro-batches
-    margin           share of the target left unused for what the model does not know; None: 0.01 where
-                     pipelined; where batched it follows from the errors of the last batches
+    margin           share of the target left unused to cover model errors; None: pipelined 0.01,
+                     batched it follows from the errors of the last batches
     cold_cost_s      cost of a row assumed before the first measurement; None: 1 ms, batched 10 µs
-    caution          pipelined: share of the rows shed that may be shed for safety's sake alone
+    caution          pipelined: share of the shed rows that may be shed only for safety
     shortest         pipelined: how far caution may shorten the queue, as a share of what fits
     ================ ===================================================================================
     """
@@ -80,5 +81,5 @@ class DeadlineConfig(ControllerConfig):
         require_number("shortest", self.shortest, 0.0, 1.0, above=True)
 
     def build(self, state: Mapping[str, Any] | None = None) -> BaseController:
-        """Return a controller for this engine, at its beginning or where a snapshot left off."""
+        """Return a controller for this engine: a new one, or one restored from a snapshot."""
         return (PipelinedDeadline if self.engine == "pipelined" else BatchedDeadline)(self, state)

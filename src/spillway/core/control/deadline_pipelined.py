@@ -1,36 +1,36 @@
-"""DEADLINE on a pipelined engine: a queue limit, and caution that has to be paid for.
+"""Implements DEADLINE on a pipelined engine: a limit on the queue, shortened by a caution that it pays for.
 
 **The limit.** A row that finds q others takes y = (q + 1) c / H. With admission iff q < L, every admitted
 row meets the target y_d if
 
     L = floor((1 - margin) y_d r H / c')
 
-where c' is a forecast of the cost that leans to the dear side (:mod:`~spillway.core.control.cost_trend`)
+where c' is a cautious, rather too high forecast of the cost (:mod:`~spillway.core.control.cost_trend`)
 and r <= 1 corrects the headroom: the ratio of the rows that left to those the model says should have left,
-learnt in periods that were busy throughout.
+learned in periods that were busy throughout.
 
-**Why more caution than that.** If the cost jumps up while rows wait, those rows are late whatever is done
-afterwards: nobody can shed what has been admitted. Only a shorter queue helps, and it helps against every
+**Why more caution than that.** If the cost jumps up while rows wait, those rows are late and nothing can be done
+afterwards: admitted rows cannot be shed. Only a shorter queue helps, and it helps against every
 jump.
 
-**Why it is cheap.** A shorter queue does not lower the throughput; a processor with ten rows waiting is as
+**Why caution is cheap.** A shorter queue does not lower the throughput; a processor with ten rows waiting is as
 busy as one with a thousand. It loses rows only when an overload ends: the queue runs empty earlier, and the
 processor idles where it would still have had rows to work on. So a queue shortened by σ rows loses at most
 σ rows per busy spell, and nothing at all while the overload lasts.
 
-**So caution is bought with credit.** Of each row shed, the share ``caution`` is earned as credit. The limit
+**So caution is bought with credit.** Each shed row earns the share ``caution`` as credit. The limit
 is shortened by the credit, down to the share ``shortest`` of L. When the processor then idles, the rows
-that the full limit would still have held (the debt) are taken off the credit: the caution has cost that
-much.
+that the full limit would still have held (the debt) are subtracted from the credit, because the caution has
+cost that much.
 
     credit  <-  credit + caution · shed - lost                   at most L; 0.1 L to begin with
     debt    <-  min(debt + shed, L - q) - lost                   rows that the full limit would hold now, at most
     lost     =  min(debt, idle · H / c)  if the processor idled, else 0
     limit    =  max(L - credit, shortest · L, 1)
 
-Summed up, the rows lost to caution never exceed ``caution`` times the rows shed, plus the small first
-credit. In a long overload the queue shrinks to a quarter and jumps of the cost up to fourfold make no row
-late; where overloads are so brief that the queue's full length is needed, it is there.
+In total, the rows lost to caution never exceed ``caution`` times the rows shed, plus the small first
+credit. In a long overload the queue shrinks to a quarter, and jumps of the cost up to fourfold make no row
+late. Where overloads are so brief that the full length of the queue is needed, it is available.
 
 ======  ===================================================================
 symbol  meaning
@@ -43,7 +43,7 @@ idle    time in the period in which the processor had nothing to do
 ======  ===================================================================
 
 Where more rows are outstanding than fit (the cost has jumped), ``admit_rows`` is negative: an engine that
-can take rows out of its queue should take out that many. Others ignore it; they admit none until the queue
+can remove rows from its queue should remove that many. Others ignore it; they admit none until the queue
 is short again.
 """
 
@@ -62,15 +62,15 @@ from spillway.core.control.values import Decision, Sample
 if TYPE_CHECKING:
     from spillway.core.control.deadline import DeadlineConfig
 
-_FIRST_CREDIT = 0.1  # of the limit: some caution before anything has been shed, paid for once
-_SPREADS = 0.3  # of the cost's spread: caution that is always there
+_FIRST_CREDIT = 0.1  # of the limit: some caution before anything has been shed; it costs rows only once
+_SPREADS = 0.3  # of the cost's spread: caution that always applies
 _LOW = 0.1  # of the limit: a queue below this may have run empty within the period
-_SLACK = 0.05  # idleness below this cannot be told from the noise of the measurements
+_SLACK = 0.05  # less idleness than this cannot be distinguished from measurement noise
 
 
 @dataclass
 class PipelinedState(LearnedCost, TargetState):
-    """The learnt cost, and the accounts of caution."""
+    """The learned cost, and the accounts of caution."""
 
     credit_rows: float | None = None
     debt_rows: float = 0.0
@@ -87,7 +87,7 @@ class PipelinedDeadline(BaseController):
     state: PipelinedState
 
     def step(self, sample: Sample) -> Decision:
-        """Take in a finished period and decide on the next."""
+        """Read the sample of a finished period and return the decision for the next one."""
         state, config = self.state, self.config
         y_d, H = state.target_delay_s, config.headroom
         state.learn(sample.cost_s)
@@ -116,7 +116,7 @@ class PipelinedDeadline(BaseController):
         return f"a row costs {duration(cost_s)}, so {fits:,} rows fit into {y_d}{held}; {arrived}"
 
     def _learn_drain(self, sample: Sample) -> None:
-        """Compare the rows that left a busy engine with those that the model says leave it: r."""
+        """Learn r: the rows that left a busy engine over those that should have left by the model."""
         state, c, done = self.state, sample.cost_s, sample.finished_rows
         T = self._period_s(sample)
         if c is None or c <= 0.0 or not done or min(sample.backlog_rows, state.backlog_rows) < 2.0:
@@ -125,7 +125,7 @@ class PipelinedDeadline(BaseController):
         state.drain = min(max(state.drain + 0.1 * (min(ratio, 1.1) - state.drain), 0.25), 1.0)
 
     def _account(self, sample: Sample, q: float, L: float) -> float:
-        """Earn credit for what was shed, pay for what caution has lost, and return the credit in rows."""
+        """Add credit for what was shed, subtract what caution has lost, and return the credit in rows."""
         state, config = self.state, self.config
         if state.cost_s is None:
             return 0.0

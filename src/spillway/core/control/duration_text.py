@@ -1,4 +1,4 @@
-"""Numbers as people read them, for the reasons of decisions."""
+"""Formats durations for people, for use in the reasons of decisions."""
 
 from __future__ import annotations
 

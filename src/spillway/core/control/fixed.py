@@ -1,4 +1,4 @@
-"""FIXED: always keep the same share and spend the same work, whatever happens."""
+"""Implements FIXED, which always keeps the same share of rows and spends the same work."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ class FixedConfig(ControllerConfig):
 
     @property
     def share(self) -> float:
-        """The share of rows to keep: half, if nothing at all is said."""
+        """The share of rows to keep: half, if neither option is set."""
         if self.keep_ratio is not None:
             return self.keep_ratio
         return 0.5 if self.work_budget is None else 1.0
 
     def build(self, state: Mapping[str, Any] | None = None) -> Fixed:
-        """Return a controller, at its beginning or where a snapshot left off."""
+        """Return a new controller, or one restored from a snapshot."""
         return Fixed(self, state)
 
 
 class Fixed(BaseController):
-    """A constant keep ratio: for experiments at a given ratio, and what a static cap amounts to."""
+    """Keep a constant share: for experiments at a given ratio, and to compare with a static cap."""
 
     kind = "fixed"
     config: FixedConfig
 
     def step(self, sample: Sample) -> Decision:
-        """Decide as ever; the sample only gives the rows wanted."""
+        """Return the same decision every time; the sample is only used to count the wanted rows."""
         keep, budget = self.config.share, self.config.work_budget
         work = "" if budget is None else f", {budget:,.0f} units of work are spent on a batch"
         return Decision(

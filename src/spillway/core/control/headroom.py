@@ -1,13 +1,13 @@
-"""System identification: the headroom H from queues seen and delays measured (Section 4.2).
+"""Estimates the headroom H from observed queues and measured delays (system identification, Section 4.2).
 
-The model says y = x / H with x = (q + 1) c, the processing time that a row finds before it and its own. Given
-pairs of x and a measured delay y, H can be found in two ways:
+The model says y = x / H with x = (q + 1) c, the processing time of the rows before a row and of the row itself.
+Given pairs of x and a measured delay y, H can be found in two ways:
 
 * as the paper does in Figure 6: try candidates and take the one with the least model error;
 * directly: the least-squares slope, 1/H = Σ x y / Σ x².
 
-:class:`HeadroomMeter` does the latter while the query runs, with sums that fade. It must be fed with the
-queue that the rows *found when they came*, not with the queue at the time at which their delay is known.
+:class:`HeadroomMeter` does the latter while the query runs, with exponentially fading sums. Its input must be the
+queue that the rows *found on arrival*, not the queue at the time when their delay is known.
 
 ======  ========================================
 symbol  meaning
@@ -62,7 +62,7 @@ def compare_headrooms(
     delay_s: ArrayLike,
     candidates: Sequence[float] = (0.95, 0.97, 1.0),
 ) -> list[HeadroomFit]:
-    """Return the model error of each candidate, the best first: the paper's Figure 6.
+    """Return the model error of each candidate, the smallest first: the paper's Figure 6.
 
     >>> [fit.headroom for fit in compare_headrooms([99, 199], 0.005, [0.5 / 0.96, 1.0 / 0.96])]
     [0.97, 0.95, 1.0]
@@ -91,7 +91,10 @@ def _error_s(x: Any, y: Any, H: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class HeadroomMeterConfig:
-    """``headroom`` is believed at first, as if from ``trust_s`` seconds of delay; ``fade`` a period is forgotten."""
+    """Options of ``HeadroomMeter``.
+
+    ``headroom`` is the first estimate, weighted like ``trust_s`` seconds of delay; each period forgets ``fade``.
+    """
 
     headroom: float = 0.97
     fade: float = 0.05
@@ -103,7 +106,7 @@ class HeadroomMeterConfig:
         require_number("trust_s", self.trust_s, 0.0, above=True)
 
     def build(self, state: Mapping[str, Any] | None = None) -> HeadroomMeter:
-        """Return a meter, at its beginning or where a snapshot left off."""
+        """Return a new meter, or one restored from a snapshot."""
         return HeadroomMeter(self, state)
 
 
@@ -116,7 +119,7 @@ class HeadroomMeterState:
 
 
 class HeadroomMeter:
-    """Least squares for H while the query runs.
+    """Estimates H by least squares while the query runs.
 
     >>> meter = HeadroomMeterConfig(headroom=1.0).build()
     >>> for _ in range(200):
@@ -142,15 +145,15 @@ class HeadroomMeter:
         return min(max(self.state.xx / max(self.state.xy, 1e-300), _LEAST), 1.0)
 
     def update(self, *, queue_rows: float, cost_s: float, delay_s: float) -> float:
-        """Take in the queue that a period's rows found, their cost and their mean delay; return the estimate."""
+        """Add the queue that a period's rows found, their cost and their mean delay; return the estimate."""
         x = (queue_rows + 1.0) * cost_s
         if math.isfinite(x) and math.isfinite(delay_s) and 0.0 < x < 1e6 and 0.0 < delay_s < 1e6:
-            y = min(delay_s, x / _LEAST)  # one absurd delay says no more than the least headroom
+            y = min(delay_s, x / _LEAST)  # an absurd delay counts as the least headroom
             keep = 1.0 - self.config.fade
             self.state.xx = keep * self.state.xx + x * x
             self.state.xy = keep * self.state.xy + x * y
         return self.headroom
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state as a JSON-ready dict, from which ``build(state)`` goes on exactly."""
+        """Return the state as a JSON-ready dict, from which ``build(state)`` continues exactly."""
         return to_snapshot(self.state, kind=self.kind, version=self.version)

@@ -1,8 +1,8 @@
-"""The paper's model of a stream engine: one virtual queue in front of one processor (Section 4.2).
+"""Implements the paper's model of a stream engine: one virtual queue before one processor (Section 4.2).
 
-However many operators a query has, a fair scheduler makes a row wait until all rows that came before it are
-done. So the engine behaves as if whole rows were processed one after the other, in the order in which they
-came:
+A query may have many operators, but a fair scheduler makes a row wait until all earlier rows are
+done. So the engine behaves as if whole rows were processed one after the other, in the order of their
+arrival:
 
     y = (q + 1) c / H                      the delay of a row that finds q others        (Eq. 2, 11)
     q = y H / c - 1                        the queue that makes a row wait y             (its inverse)
@@ -19,20 +19,19 @@ H       headroom: the share of the processor that the query gets, 0 < H <= 1
 
 The delay of a row is only known when the row has left, which is too late to control it by. The queue is
 known at once, so all controllers work on the delay that this model predicts from the queue (Section 4.5.1).
-What these equations come to on a batch engine is in :mod:`~spillway.core.control.signals`.
+For their form on a batch engine see :mod:`~spillway.core.control.signals`.
 """
 
 from __future__ import annotations
 
-# Bounds of what is believed of a measurement. They keep every quotient and product of the control laws
-# finite.
+# Measurements are clipped to these bounds, which keep every quotient and product of the control laws finite.
 LEAST_COST_S = 1e-12
 MOST_COST_S = 1e6
 MOST_ROWS = 1e15
 
 
 def delay_of_queue_s(queue_rows: float, cost_s: float, headroom: float = 1.0) -> float:
-    """Return how long a row will take that finds so many others before it.
+    """Return the delay of a row that finds ``queue_rows`` rows before it.
 
     >>> delay_of_queue_s(368, 0.00526, 0.97)
     2.0009...
@@ -41,7 +40,7 @@ def delay_of_queue_s(queue_rows: float, cost_s: float, headroom: float = 1.0) ->
 
 
 def queue_of_delay_rows(delay_s: float, cost_s: float, headroom: float = 1.0) -> float:
-    """Return the queue behind which a row takes so long: the inverse of :func:`delay_of_queue_s`.
+    """Return the queue that causes the given delay: the inverse of :func:`delay_of_queue_s`.
 
     >>> queue_of_delay_rows(delay_of_queue_s(368, 0.00526, 0.97), 0.00526, 0.97)
     367.9...

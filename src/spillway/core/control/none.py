@@ -1,4 +1,4 @@
-"""NONE: keep everything."""
+"""Implements NONE, which keeps everything."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class NoneConfig(ControllerConfig):
     kind: ClassVar[str] = "none"
 
     def build(self, state: Mapping[str, Any] | None = None) -> KeepAll:
-        """Return a controller, at its beginning or where a snapshot left off."""
+        """Return a new controller, or one restored from a snapshot."""
         return KeepAll(self, state)
 
 
 class KeepAll(BaseController):
-    """Never shed: what the engine does without Spillway, to compare with."""
+    """Never shed: the engine without Spillway, for comparison."""
 
     kind = "none"
     config: NoneConfig

@@ -1,36 +1,38 @@
-"""Tells what the parts of a batch cost from how slow the machine is just now.
+"""Separates what the parts of a batch cost from how slow the machine currently is.
 
 A batch that keeps k rows and drops d takes
 
     t = σ c (ρ + r d + k)                             ln t = x + ln(ρ + r d + k) + noise,  x = ln(σ c)
 
 ρ = F / c says how many rows the fixed part of a batch is worth, r = s / c what a dropped row costs as a share of a
-kept one. Both belong to the query and hardly change within minutes. x, the cost of a row now, moves with the pace σ
-of the machine: a neighbour, a cold JVM or a garbage collection changes it from one batch to the next, for all parts
-alike. Only t, k and d are measured.
+kept one. Both belong to the query and hardly change within minutes. x, the current cost of a row, changes with the
+pace σ of the machine: a neighbour, a cold JVM or a garbage collection changes it from one batch to the next, for all
+parts alike. Only t, k and d are measured.
 
 **Hypotheses.** Under the true ρ and r, x moves as the pace of a machine does: mostly a little, sometimes by a jump.
 Under wrong ones it also moves whenever the size of a batch changes. So each pair (ρ, r) of a grid is a hypothesis
-with an x of its own, and those whose x is the calmest are believed:
+with its own x, and the hypotheses whose x is the calmest get the most weight:
 
     predict    v <- v + q                             the pace wanders
     compare    e = ln t - ln(ρ + r d + k) - x
     weigh      p <- p [(1 - ε) N(e; v + R) + ε N(e; v + J² + R)]    Bayes' rule; with a chance of ε it has jumped
     correct    x <- x + K e                           K for each of the two cases, mixed by how likely they are
 
-Nothing is linearised, so there is no wrong answer to get stuck in. Batches of one size leave all hypotheses as likely
-as they were, and so do tiny ones: what a query has learned in hours outlives a night without traffic. A slow batch
-moves x under every hypothesis, whatever was shed in it, so a machine that is fast again is noticed at once.
+Nothing is linearised, so the filter cannot get stuck in a wrong answer. Batches of one size leave the weights of
+all hypotheses as they were, and so do tiny batches: what a query has learned in hours survives a night without
+traffic. A slow batch moves x under every hypothesis, however much of it was shed, so a machine that is fast again is
+noticed at once.
 
-**Noise.** R and q grow and shrink together with the errors that are seen (g): a quiet machine tells prices apart in
-a few batches, a noisy one takes more. How much of that is a pace that wanders (κ) shows in the order of the errors:
-if the pace is followed too eagerly, an error to one side is made up for by one to the other side in the next batch.
+**Noise.** R and q grow and shrink together with the measured errors (g): on a quiet machine the filter separates
+prices in a few batches, on a noisy one it takes more. How much of the noise is a wandering pace (κ) shows in the
+order of the errors: if the filter follows the pace too eagerly, an error to one side is followed by one to the other
+side in the next batch.
 
-**Forgetting.** A query may change. Each batch that tells something about ρ and r also takes a little of what earlier
-ones have told off, down to what was believed at first.
+**Forgetting.** A query may change. Each informative batch about ρ and r also removes a little of what earlier
+batches have shown, back towards the first assumptions.
 
-**A new run** begins with a pace that nobody knows and that moves fast (a cold JVM takes several times as long), so
-what its first batches take too long is booked on the pace.
+**A new run** begins with an unknown pace that changes fast (a cold JVM takes several times as long), so
+the excess time of its first batches is attributed to the pace.
 
 =======  ====================================================================
 symbol   meaning
@@ -58,48 +60,48 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_STEP = 0.3  # of ln ρ between hypotheses; one that lies between two of them shares its weight among both
-_WIDTH = 2.5  # standard deviations of what is believed at first that the grid reaches to each side
-_SKIP_STEPS = np.arange(-3.0, 3.1, 0.5)  # of ln r around what is believed at first, in standard deviations
-_LEAST_LOG = -20.0  # of a weight: what was ruled out weighs nothing, but can come back within a few batches
-_OUTLIER = 1e-12  # likelihood that any batch has, however odd: it tells nothing then
-_LARGEST_ERROR = 4.0  # squared standard deviations that one batch may say about the noise
+_STEP = 0.3  # of ln ρ between hypotheses; a value between two of them shares its weight among both
+_WIDTH = 2.5  # standard deviations of the first assumption that the grid covers on each side
+_SKIP_STEPS = np.arange(-3.0, 3.1, 0.5)  # of ln r around the first assumption, in standard deviations
+_LEAST_LOG = -20.0  # of a weight: a rejected hypothesis weighs nothing, but can return within a few batches
+_OUTLIER = 1e-12  # least likelihood of any batch: a batch that is odder than that changes no weights
+_LARGEST_ERROR = 4.0  # squared standard deviations: the most that one batch counts for the noise
 _LEARNS = 0.1  # share of the noise that one batch may change
 _LEAST_NOISE, _MOST_NOISE = 0.15, 4.0  # g: standard deviations from two fifths to twice the usual ones
-_LEARNS_ORDER = 0.2  # what one batch may change of how lively the pace is taken to be, in logarithms
+_LEARNS_ORDER = 0.2  # how much one batch may change ln κ
 _LARGEST_PRODUCT = 2.0  # of two errors in a row, in standard deviations
 _CALMEST, _LIVELIEST = (
     math.log(0.05),
     math.log(2.0),
 )  # times the usual variance of the pace from batch to batch
-_TELLING = 0.3  # spread of the log likelihoods from which on a batch tells as much as any
-_FADES = 0.05  # of ln σ in a batch: a pace that stays is the usual one after some minutes
-_USUAL = 0.3  # of the usual size of a batch that the last one makes up
-_FEW = 30.0  # prices are taken at no fewer rows than this part of F / c as it is believed at first
-_COLD_BATCHES = 3.0  # after which a third of a new run's unrest is left
-_DIGITS = 5  # of what is kept from batch to batch, so that a snapshot is short and exact
+_TELLING = 0.3  # spread of the log likelihoods from which a batch counts as fully informative
+_FADES = 0.05  # of ln σ per batch: a pace that stays becomes the usual one after some minutes
+_USUAL = 0.3  # weight of the last batch in the usual size of a batch
+_FEW = 30.0  # prices are computed for at least a 30th of F / c kept rows, F / c as first assumed
+_COLD_BATCHES = 3.0  # after which a third of the extra wander of a new run is left
+_DIGITS = 5  # of the values kept from batch to batch, so that a snapshot is short and exact
 
 
 @dataclass(frozen=True, kw_only=True)
 class PaceFilterConfig:
-    """What is believed of the prices at first, how far they may be off, and how things change from batch to batch.
+    """The first assumptions about prices, their uncertainty, and how prices and pace change from batch to batch.
 
     ================ =====================================================================================
     field            meaning
     ================ =====================================================================================
-    fixed_s, row_s   prices of a batch and of a kept row that are believed before anything was measured
-    fixed_doubt      standard deviation of the logarithm of the one
-    row_doubt        and of the other
+    fixed_s, row_s   prices of a batch and of a kept row that are assumed before any measurement
+    fixed_doubt      standard deviation of the logarithm of ``fixed_s``
+    row_doubt        standard deviation of the logarithm of ``row_s``
     skip_share       price of a dropped row as a share of a kept one; None where no rows are dropped
     skip_doubt       standard deviation of its logarithm
     noise            relative standard deviation of a batch's time around the model, on a usual machine
-    pace_wander      what the pace changes by from batch to batch, relative, on a usual machine
-    jump             by how much it changes when it jumps
-    jump_chance      how often it does
-    forgetting       share of what is known that a telling batch takes off
-    new_run_pace     what σ is believed to be at the beginning of a run, with a cold JVM
+    pace_wander      relative change of the pace from batch to batch, on a usual machine
+    jump             change of the pace when it jumps
+    jump_chance      probability of a jump in a batch
+    forgetting       share of the earlier knowledge that an informative batch removes
+    new_run_pace     assumed σ at the beginning of a run, with a cold JVM
     new_run_doubt    standard deviation of its logarithm
-    new_run_wander   what the pace changes by in the first batches of a run
+    new_run_wander   relative change of the pace in the first batches of a run
     ================ =====================================================================================
     """
 
@@ -121,10 +123,11 @@ class PaceFilterConfig:
 
 @dataclass
 class PaceFilterState:
-    """Of each hypothesis ln p, x and v; of all of them g, ln κ, the last error, ln σ with its variance, the batches
-    of this run, the rows that a usual batch keeps and drops, and ln ρ in the middle of the grid.
+    """The state of the filter.
 
-    The lists are empty before the first batch.
+    The lists hold ln p, x and v of each hypothesis. The other fields are shared: g, ln κ, the last error, ln σ with
+    its variance, the batches of this run, the rows that a usual batch keeps and drops, and ln ρ in the middle of
+    the grid. The lists are empty before the first batch.
     """
 
     weights: list[float] = field(default_factory=list)
@@ -142,7 +145,7 @@ class PaceFilterState:
 
 
 class Prices(NamedTuple):
-    """Prices at the pace of now, and how sure that of a row is: the standard deviation of its logarithm."""
+    """Prices at the current pace, and how certain that of a row is: the standard deviation of its logarithm."""
 
     fixed_s: float
     skip_s: float
@@ -151,7 +154,7 @@ class Prices(NamedTuple):
 
 
 class PaceFilter:
-    """Prices and pace after the batches so far."""
+    """Estimates prices and pace from the batches so far."""
 
     def __init__(self, config: PaceFilterConfig, state: PaceFilterState | None = None) -> None:
         self.config = config
@@ -170,7 +173,7 @@ class PaceFilter:
 
     @property
     def pace(self) -> float:
-        """σ: how many times as long everything takes as it usually does."""
+        """σ: by which factor everything currently takes longer than usual."""
         return math.exp(self.state.pace_log)
 
     @cached_property
@@ -186,7 +189,7 @@ class PaceFilter:
         state.pace_log, state.pace_variance, state.run_batches = expected, config.new_run_doubt**2, 0.0
 
     def update(self, *, kept: float, dropped: float, time_s: float) -> None:
-        """Take in a batch that did so much in so much time."""
+        """Update the filter with a batch: its kept and dropped rows, and the time it took."""
         config, state = self.config, self.state
         log_p, x, v = (self._grid(name) for name in ("weights", "row_logs", "row_variances"))
         rho, r = self._amounts
@@ -223,10 +226,10 @@ class PaceFilter:
         )
 
     def prices(self) -> Prices:
-        """Return the prices in the middle of what is believed.
+        """Return the prices, averaged over the hypotheses.
 
-        A batch of the usual size has a time that all likely hypotheses agree on. They may not agree on how the batch
-        itself, the rows it keeps and those it drops share that time: the mean of their shares is taken.
+        All likely hypotheses agree on the time of a batch of the usual size. They may not agree on how the batch
+        itself, its kept rows and its dropped rows share that time: the mean of their shares is taken.
         """
         log_p, x, v = (self._grid(name) for name in ("weights", "row_logs", "row_variances"))
         p = _shares(log_p)
@@ -244,19 +247,19 @@ class PaceFilter:
         )
 
     def _pace_after(self, v: Array, moves: float, K: Array, e: Array) -> tuple[Array, Array]:
-        """Return ln σ and its variance under each hypothesis if the pace moves by as much.
+        """Return ln σ and its variance under each hypothesis, if the pace moves with variance ``moves``.
 
-        Of an error only that part is booked on the pace which is not due to a cost that was not known yet, by their
-        variances.
+        An error is split by variance between the pace and the cost that was still uncertain; only the first part
+        changes the pace.
         """
         variance = self.state.pace_variance + moves
         share = np.minimum(variance / (v + moves), 1.0) * K
         return self.state.pace_log + share * e, variance * (1.0 - share)
 
     def _noise_after(self, p: Array, e: Array, jumped: Array, expected: Array, noise: float) -> float:
-        """Return g after a batch: more of it where errors are larger than expected; jumps do not count.
+        """Return g after a batch: it grows if errors are larger than expected; jumps do not count.
 
-        Where x itself is hardly known, as in the first batches, an error says little about the noise.
+        Where x itself is hardly known, as in the first batches, an error shows little about the noise.
         """
         squares = (1.0 - jumped) * np.minimum(e * e / expected, _LARGEST_ERROR) + jumped
         says = float((p * noise / expected).sum())
@@ -264,10 +267,10 @@ class PaceFilter:
         return min(max(self.state.noise_scale * math.exp(change), _LEAST_NOISE), _MOST_NOISE)
 
     def _watch_order(self, p: Array, e: Array, jumped: Array, expected: Array, noise: float) -> None:
-        """Learn how lively the pace is: whether an error tells of the next one.
+        """Learn κ, how lively the pace is, from whether an error predicts the next one.
 
-        If the pace is followed too eagerly, a batch that was slow by chance is made up for by an error to the other
-        side in the next one; if not eagerly enough, errors to one side follow one another.
+        If the filter follows the pace too eagerly, a batch that was slow by chance causes an error to the other
+        side in the next one; if not eagerly enough, errors to the same side follow one another.
         """
         state = self.state
         error = float((p * (1.0 - jumped) * e / np.sqrt(expected)).sum())
@@ -278,13 +281,13 @@ class PaceFilter:
         state.last_error = error
 
     def _fits(self) -> bool:
-        """Say whether the state is one of this grid."""
+        """Return whether the state belongs to this grid."""
         state, size = self.state, self._first_weights.size
         lists = (state.weights, state.row_logs, state.row_variances)
         return all(len(one) == size for one in lists) and math.isclose(state.grid_middle, self._middle)
 
     def _begin(self) -> None:
-        """Believe what is configured: two independent normal logarithms of F and c, seen from each ρ."""
+        """Start from the configured assumptions: independent normal ln F and ln c, conditioned on each ρ."""
         config, state = self.config, self.state
         state.noise_scale, state.pace_log, state.pace_variance, state.run_batches = 1.0, 0.0, 0.0, 0.0
         state.liveliness_log, state.last_error = 0.0, 0.0
@@ -305,11 +308,11 @@ class PaceFilter:
 
 
 def _normal(e: Array, variance: Array) -> Array:
-    """Return the density of a normal at e, but for a constant factor."""
+    """Return the density of a normal distribution at e, up to a constant factor."""
     return np.asarray(np.exp(-0.5 * e * e / variance) / np.sqrt(variance))
 
 
 def _shares(log_p: Array) -> Array:
-    """Return how likely hypotheses are; those at the lower end are ruled out."""
+    """Return the probabilities of the hypotheses; those with the least weight get 0."""
     p = np.exp(log_p) - math.exp(_LEAST_LOG)
     return np.asarray(p / p.sum())

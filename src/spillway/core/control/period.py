@@ -1,15 +1,15 @@
-"""How long the control period should be (Section 4.5.3): between what bursts and what statistics ask for.
+"""Chooses the length of the control period: short enough for bursts, long enough for statistics (Section 4.5.3).
 
-*Bursts* ask for a short one. To see a burst of width w at all, it has to be sampled twice (Nyquist and
+*Bursts* require a short period. To see a burst of width w at all, it has to be sampled twice (Nyquist and
 Shannon), so T <= w / 2; to follow its shape, about ten times, so T = w / 10 is the aim.
 
-*Statistics* ask for a long one. The cost c(k) and the delay y(k) are means over the rows of a period. With
+*Statistics* require a long period. The cost c(k) and the delay y(k) are means over the rows of a period. With
 a coefficient of variation v of single rows, the mean of n rows has a relative error of v / √n, so an error
 of at most ε needs n >= (v / ε)² rows and
 
     T >= (v / ε)² / f                      f: rows finished per second
 
-Where both cannot be had, seeing the bursts comes first: a noisy cost is smoothed by the loop, a burst that
+Where both cannot be satisfied, bursts have priority: the loop smooths a noisy cost, but a burst that
 falls between two samples is not controlled at all. With the paper's bursts of 4 to 5 s and 190 rows/s this
 gives about half a second, in the middle of the best region of its Figure 19 (0.25 to 1 s).
 
@@ -29,7 +29,7 @@ from spillway.core.control.duration_text import duration
 
 @dataclass(frozen=True, slots=True)
 class PeriodChoice:
-    """A control period, the bounds it was chosen between, and why it is what it is."""
+    """A control period, the bounds it was chosen between, and the reason for the choice."""
 
     period_s: float
     shortest_s: float
@@ -43,7 +43,7 @@ def choose_period(
     """Return a control period for bursts of a given width and a given throughput.
 
     ``row_variation`` is the coefficient of variation of the cost of single rows (1 for exponential costs);
-    ``cost_error`` the relative error of the mean cost that can be put up with.
+    ``cost_error`` the acceptable relative error of the mean cost.
     """
     require_number("burst_width_s", burst_width_s, 0.0, above=True)
     require_number("rows_per_s", rows_per_s, 0.0, above=True)

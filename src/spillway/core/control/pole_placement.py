@@ -1,4 +1,4 @@
-"""Pole placement: the gains from how fast and how smoothly the loop should settle (Appendix A).
+"""Computes the gains from how fast and how smoothly the loop should settle: pole placement (Appendix A).
 
 The engine is an integrator, G(z) = c T / (H (z - 1)), and the controller has one pole of its own,
 C(z) = H (b0 z + b1) / (c T (z + a)). The closed loop's characteristic polynomial is then
@@ -10,18 +10,18 @@ which gives two equations for three unknowns:
     b0 = 1 - a - (p1 + p2)          b1 = a + p1 p2
 
 The paper's third equation, a static gain of one (Eq. 19), adds nothing: with b0 and b1 as above it holds
-for every a, because an integrator in the loop tracks a constant exactly whatever the controller. So one
+for every a, because with an integrator in the loop any controller tracks a constant exactly. So one
 parameter stays free. We take the controller's own pole, -a, as that parameter. It does not move the closed
-loop's poles; it moves its zero, -b1/b0, and so decides how strongly the controller reacts at first:
+loop's poles; it moves the loop's zero, -b1/b0, and so decides how strongly the controller reacts at first:
 
 =====================  =====================================================================================
-controller pole (-a)   what comes out, for a double pole p
+controller pole (-a)   result, for a double pole p
 =====================  =====================================================================================
 p                      the zero cancels one pole: u = (1 - p) H e / (c T), a plain proportional law
 0.8, with p = 0.7      the paper's set: b0 = 0.4, b1 = -0.31, a = -0.8
 1                      an integrator of its own: no steady error under a constant disturbance, but it winds up
-p1 + p2 - 1 or less    b0 is not above 0: the controller first reacts the wrong way, and as rows cannot be let
-                       in by less than none, the loop need not settle. Such a design is refused
+p1 + p2 - 1 or less    b0 is not above 0: the controller first reacts the wrong way, and as the number of
+                       admitted rows cannot be negative, the loop may not settle. The design is refused
 =====================  =====================================================================================
 
 >>> design = PoleDesign(poles=(0.7, 0.7), controller_pole=0.8)
@@ -52,10 +52,10 @@ class Gains:
 
 @dataclass(frozen=True)
 class PoleDesign:
-    """Where the closed loop's poles shall lie, and the controller's own.
+    """The poles that the closed loop shall have, and the pole of the controller.
 
-    ``poles`` are two real numbers or a conjugate pair inside the unit circle; nearer to 0 is faster and needs
-    more shedding at once. ``controller_pole`` is the free parameter of the design, above -1 and at most 1.
+    ``poles`` are two real numbers or a conjugate pair inside the unit circle; poles nearer to 0 are faster and
+    need more shedding at once. ``controller_pole`` is the free parameter of the design, above -1 and at most 1.
     """
 
     poles: tuple[complex, complex] = (0.7, 0.7)
@@ -86,12 +86,12 @@ class PoleDesign:
     def from_convergence(
         cls, periods: float, damping: float = 1.0, *, controller_pole: float | None = None
     ) -> Self:
-        """Place the poles so that the loop covers 63 % of the way within so many periods.
+        """Place the poles so that the loop covers 63 % of the way within ``periods`` periods.
 
         Damping below 1 gives a conjugate pair whose envelope shrinks by 1/e in that time; damping of 1 a double
         real pole at exp(-1/periods) (the paper rounds 0.717 to 0.7); damping above 1 two real poles, the slower
-        one slower than asked. The controller's own pole is the paper's 0.8, or midway between the others if
-        that is more.
+        one slower than requested. The controller's own pole is the paper's 0.8, or midway between the others if
+        that is larger.
 
         >>> [round(pole.real, 3) for pole in PoleDesign.from_convergence(3).poles]
         [0.717, 0.717]

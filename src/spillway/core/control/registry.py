@@ -1,4 +1,4 @@
-"""Controllers by name."""
+"""Builds controllers by name."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def make(
     state: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Controller:
-    """Build a controller by name, at its beginning or from the snapshot of one.
+    """Build a controller by name: a new one, or one restored from a snapshot.
 
-    ``options`` are the fields of that controller's config and nothing else: one that it does not have raises.
+    ``options`` are the fields of that controller's config; an option that it does not have raises an error.
 
     >>> make("deadline", target_delay_s=2.0).step
     <bound method PipelinedDeadline.step of ...>

@@ -1,7 +1,7 @@
-"""What goes into a controller and what comes out of it: two frozen values with a JSON form.
+"""Defines the input and the output of a controller: two frozen values with a JSON form.
 
-A controller is anything with ``step(sample) -> Decision``. It knows nothing of Spark, of operators or of the
-clock: one :class:`Sample` describes a finished control period, one :class:`Decision` says how the next may go.
+A controller is anything with ``step(sample) -> Decision``. It knows nothing about Spark, operators or the
+clock: a :class:`Sample` describes a finished control period, a :class:`Decision` sets the limits of the next.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from spillway.errors import SpillwayError, invalid
 
-_IDLE_SHARE, _IDLE_S = 0.05, 0.25  # of the time between two cuts, and at most this long: see was_idle
-_HALF_BUSY = 0.5  # of the time: what a query is taken to need of which nothing is known yet
+_IDLE_SHARE, _IDLE_S = 0.05, 0.25  # share of the time between two cuts, and most seconds: see was_idle
+_HALF_BUSY = 0.5  # of the time: the assumed load of a query about which nothing is known yet
 _CHEAPEST = 40.0
-"""Times the limit: the most rows of a batch that is kept whole while nothing is known of them.
+"""Times the limit: the most rows of a batch that is kept whole while the cost of rows is unknown.
 
 The limit of a cold start takes rows of 10 µs. No plain query on a few cores was measured below 0.3 µs a row, and 40
 times the limit of such rows still fit the target."""
 _WORTH_DROPPING = 0.5  # of a kept row's cost: a dropped row that saves less than that hardly shortens a batch
-LONGEST_UNKNOWN = 8.0  # times the target: how long a batch may take after an idle time that may be no trigger
+LONGEST_UNKNOWN = 8.0  # times the target: the longest batch after an idle time that may be no trigger
 
 LEAST_ROOM = 1.0 / 6.0
 """Of the target: rows get this much time in every batch, since less would hardly shorten it (see DEADLINE)."""
 
-_NEAR_TARGET = 0.8  # of the target: a fixed time beyond it leaves next to no row in time
+_NEAR_TARGET = 0.8  # of the target: with a longer fixed time next to no row is in time
 _LONG_ROOM = 3.0  # times F, for the rows of a batch that misses the target anyway: three quarters of its time
 
-_SHORTENED, _LENGTHENED = 0.75, 0.5  # of what the batch before was too long or too short
-_MUCH_LONGER = 1.3  # times as long as a batch was expected to take
-_WHILE_UNKNOWN = 2.0  # times the trigger, for a batch of an idle query whose rows may cost anything
-_TELLING_ROWS = 100.0  # of a batch, from which its time says something of a row
+_SHORTENED, _LENGTHENED = 0.75, 0.5  # of the time by which the previous batch was too long or too short
+_MUCH_LONGER = 1.3  # times the expected time of a batch
+_WHILE_UNKNOWN = 2.0  # times the trigger, for a batch of an idle query whose row cost is unknown
+_TELLING_ROWS = 100.0  # of a batch, from which its time shows something about the cost of a row
 
 
 def was_idle(idle_s: float, waited_s: float) -> bool:
-    """Say whether a query has waited for its trigger, or for rows, in the time between two cuts.
+    """Return whether a query has waited for its trigger, or for rows, between two cuts.
 
     >>> was_idle(0.1, 1.0), was_idle(0.02, 1.0), was_idle(0.3, 10.0)
     (True, False, True)
@@ -48,8 +48,8 @@ def least_room_s(fixed_s: float, target_s: float) -> float:
     """Return the time that rows get in every batch, however much the batch itself and dropped rows take.
 
     A sixth of the target, and less where F takes more than half of it: there the best batch time 2 F y / (F + y)
-    leaves F (y - F) / (F + y). From F = 0.8 y on, where not even one row in eight can be in time, it goes over into
-    3 F, three quarters of a batch: what is shed there is lost and hardly anything comes sooner.
+    leaves F (y - F) / (F + y). From F = 0.8 y on, where not even one row in eight can be in time, the room grows to
+    3 F, three quarters of a batch: shedding there loses rows, and hardly any result comes sooner.
 
     >>> [round(least_room_s(fixed_s, 3.0), 2) for fixed_s in (0.3, 1.5, 2.4, 2.7, 3.0, 4.0)]
     [0.5, 0.5, 0.27, 4.12, 9.0, 12.0]
@@ -62,7 +62,7 @@ def least_room_s(fixed_s: float, target_s: float) -> float:
 
 
 class _Json:
-    """JSON form shared by both values. Fields unknown to this version are ignored, missing ones are defaults."""
+    """The JSON form of both values. Fields unknown to this version are ignored, missing ones get their defaults."""
 
     def to_json(self) -> str:
         """Return the value as one line of JSON."""
@@ -85,7 +85,7 @@ class _Json:
 
 
 def _check(owner: Any, name: str, low: float, high: float, *, optional: bool = False) -> None:
-    """Refuse a field that is not a number within bounds, and make plain floats of those of other libraries."""
+    """Raise if a field is not a number within bounds; convert numbers of other libraries to plain floats."""
     value = getattr(owner, name)
     if value is None and optional:
         return
@@ -112,7 +112,7 @@ class Sample(_Json):
     kept_rows         rows admitted out of them
     backlog_rows      rows admitted or waiting but not finished at the end of the period (q)
     cost_s            estimated processing time per kept row (c), None while unknown
-    fixed_s           estimated time per batch whatever its size, 0 on a pipelined engine
+    fixed_s           estimated time per batch regardless of its size, 0 on a pipelined engine
     skip_s            estimated time per row that is read and then dropped
     busy_s            time spent processing in this period, None where it was not measured
     finished_rows     rows that left (f_out · T), None where it was not measured
@@ -120,11 +120,11 @@ class Sample(_Json):
     worst_delay_s     the longest of those delays
     protected_rows    rows that were kept because they must never be dropped
     unit_s            estimated time per unit of work (u); None where no operator has a budget
-    work_s            of ``busy_s``, what went into units of work
-    spread            how sure ``cost_s`` is: the standard deviation of its logarithm, 0 where it is known
-    pace              how slow the machine is just now, as a factor that is part of all costs
-    waited_s          time from the cut before to the cut of this batch: its oldest row may have waited so long
-    idle_s            of that, what passed after the batch before had ended, as with a trigger interval
+    work_s            the part of ``busy_s`` spent on units of work
+    spread            how certain ``cost_s`` is: the standard deviation of its logarithm, 0 where it is known
+    pace              how slow the machine currently is, as a factor that all costs include
+    waited_s          time from the previous cut to the cut of this batch: its oldest row may have waited that long
+    idle_s            the part of it after the previous batch had ended, as with a trigger interval
     ================= ====================================================================================
     """
 
@@ -162,27 +162,27 @@ class Sample(_Json):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision(_Json):
-    """How the next period may go. Both bounds hold together: a row enters if it passes each of them.
+    """The limits of the next period. Both bounds apply together: a row enters if it passes each of them.
 
     ================= ====================================================================================
     field             meaning
     ================= ====================================================================================
     keep_ratio        share of the arriving rows to keep, from 0 to 1 (the paper's 1 - α)
     queue_limit_rows  rows that may be outstanding at once, or in one batch; None: no bound, only the rate
-    skip_cost         what a dropped row costs, as a share of a kept one; a batch engine takes it off the limit
+    skip_cost         cost of a dropped row, as a share of a kept one; a batch engine subtracts it from the limit
     least_rows        rows to keep however much the dropped ones cost; None: a tenth of the limit
-    batch_s           how long a batch should take; None where the controller does not go by that
-    fixed_s           of that, what a batch takes whatever its size
-    cost_s            what a kept row takes; None while that is hardly known
+    batch_s           how long a batch should take; None where the controller does not plan it
+    fixed_s           the part of it that a batch takes regardless of its size
+    cost_s            time of a kept row; None while it is hardly known
     trigger_s         time between the cuts of batches that rows wait for in any case; None: not known
-    sure_fixed_s      ``fixed_s`` if rows are as dear as they may well be
-    sure_cost_s       ``cost_s`` if they are; None where nobody can tell
-    cold              whether nothing at all is known of the cost of a row yet
+    sure_fixed_s      ``fixed_s`` if rows cost as much as they plausibly may
+    sure_cost_s       ``cost_s`` if they do; None where that is unknown
+    cold              whether nothing at all is known yet about the cost of a row
     admit_rows        rows wanted in the next period (v · T); below 0: that many should leave the queue
     work_budget       work units (comparisons, probes) stateful operators may spend in a batch; None: no bound
-    row_work          what a row of the batch takes off the budget, in units
-    target_delay_s    the target this was decided for
-    salt              goes into the hash that picks the rows
+    row_work          units that each row of the batch subtracts from the budget
+    target_delay_s    the target that the decision was made for
+    salt              part of the hash that selects the rows
     reason            why, in words
     ================= ====================================================================================
     """
@@ -225,12 +225,12 @@ class Decision(_Json):
         idle_s: float = 0.0,
         unreported: tuple[float, float] | None = None,
     ) -> float:
-        """Return the share to keep of a batch whose size is known: the rate and the limit together.
+        """Return the share to keep of a batch whose size is known, by the rate and the limit together.
 
-        With limit L, n rows and skip cost s, the kept rows k solve k + s (n - k) = L. However dear the dropped
-        rows are, ``least_rows`` are kept. L is that of :meth:`limit_for`. Where to read and drop all rows takes
-        longer than L already, the batch is late whatever is kept: the less a dropped row saves below half of what a
-        kept one takes, the more are kept, and all of them where it saves nothing.
+        With limit L, n rows and skip cost s, the kept rows k solve k + s (n - k) = L. However expensive the
+        dropped rows are, ``least_rows`` are kept. L is that of :meth:`limit_for`. Where reading and dropping all rows
+        already takes longer than L, the batch is late in any case: if dropping saves less than half of a kept row's
+        cost, more rows are kept the less it saves, and all of them where it saves nothing.
 
         >>> Decision(queue_limit_rows=500).keep_ratio_for(2000)
         0.25
@@ -255,14 +255,15 @@ class Decision(_Json):
     def fits_whole(
         self, rows: float, waited_s: float | None, unreported: tuple[float, float] | None = None
     ) -> bool:
-        """Say whether all rows of a batch are in time even if rows are dear, and those that come meanwhile are, too.
+        """Return whether all rows of a batch, and those that arrive meanwhile, are in time even if rows are
+        expensive.
 
         A batch of time b whose oldest row has waited w is in time if w + b is within the target. While it runs, rows
-        go on coming at the rate of its own; they wait for b or for the trigger and fill the next batch. A limit alone
-        would shed in vain after a batch that took long by chance, although the query is not overloaded. Where nothing
-        is known of the cost of a row, the query is taken to be half busy, as one that is started usually is, but no
-        row to cost less than the cheapest ones do; or what the batch before took, if it is not reported yet, is taken
-        for its rows.
+        keep arriving at the same rate; they wait for b or for the trigger and fill the next batch. A limit alone
+        would shed in vain after a batch that took long by chance, although the query is not overloaded. Where the
+        cost of a row is unknown, the query is assumed to be half busy, as a query that just started usually is, and
+        no row to cost less than the cheapest ones do. If the previous batch is not reported yet, its whole time is
+        attributed to its rows instead.
 
         >>> decision = Decision(target_delay_s=2.0, sure_fixed_s=0.2, sure_cost_s=0.001)
         >>> decision.fits_whole(600, 0.9), decision.fits_whole(950, 0.9), decision.fits_whole(600, 0.3)
@@ -291,22 +292,22 @@ class Decision(_Json):
         idle_s: float = 0.0,
         unreported: tuple[float, float] | None = None,
     ) -> float | None:
-        """Return the limit of a batch, given what is known of the time before it without any report.
+        """Return the limit of a batch, corrected by what is known about the time before it without any report.
 
         ``waited_s`` is the time since the cut before and ``idle_s`` how much of it the query was idle. ``unreported``
-        are the rows that arrived for the batch before and those that it kept, if this decision does not know yet how
-        long that took.
+        are the rows that arrived for the previous batch and those that it kept, if this decision was made before the
+        time of that batch was known.
 
-        * Rows that wait for the next trigger so long that the target leaves their batch next to nothing are late
-          whatever is shed: the batch may take as long as they wait, so that it is done before the next trigger, and
-          twice as long while the cost of a row is hardly known, since an idle query is probably not overloaded. As
-          long as it may have been a lack of rows instead of a trigger, eight times the target are the most.
-        * A batch before that took much longer than expected and is not in the decision yet tells how slow the machine
-          is now: the limit is what fits if everything takes as many times as long. While the cost of a row is hardly
-          known, its rows are taken to be dear instead. This bridges the dead time of the feedback.
-        * A batch after a long one is shortened by three quarters of what that was too long, by a quarter at most, so
-          that more of its oldest rows are in time; after a short one it may take half of what was left over, up to
-          15 % more. To make up for all of it would make long and short batches take turns.
+        * If rows wait for the next trigger so long that the target leaves their batch next to nothing, they are late
+          in any case. Then the batch may take as long as they wait, so that it is done before the next trigger, and
+          twice as long while the cost of a row is hardly known, since an idle query is probably not overloaded. If
+          the wait may have been a lack of rows instead of a trigger, it counts as at most eight times the target.
+        * If the previous batch took much longer than expected and the decision does not include it yet, it shows how
+          slow the machine is now: the limit is what fits if everything is slower by the same factor. While the cost
+          of a row is hardly known, its rows are taken to be expensive instead. This bridges the dead time.
+        * A batch after a long one is shortened by three quarters of the excess, by a quarter at most, so
+          that more of its oldest rows are in time; after a short one it may take half of the time left over, up to
+          15 % more. A full compensation would make long and short batches alternate.
 
         >>> decision = Decision(queue_limit_rows=100, batch_s=1.0, cost_s=0.01, target_delay_s=2.0)
         >>> [round(decision.limit_for(waited_s)) for waited_s in (1.2, 0.6, 9.0)]
@@ -329,7 +330,7 @@ class Decision(_Json):
             return limit * factor * max(trigger_s - self.fixed_s, room) / room if room > 0.0 else limit
         if unreported is not None and not idle:
             limit = min(limit, self._limit_after(waited_s, *unreported))
-        if waited_s >= y or room <= 0.0:  # late whatever is done: no reason to drop the fresh rows behind
+        if waited_s >= y or room <= 0.0:  # late in any case: no reason to drop the fresh rows behind
             return limit
         over_s = waited_s - max(t, trigger_s)
         change_s = (
@@ -346,10 +347,10 @@ class Decision(_Json):
         return min(least_room_s(self.fixed_s, target_s), LEAST_ROOM * target_s)
 
     def _limit_after(self, took_s: float, arrived_rows: float, kept_rows: float) -> float:
-        """Return how many rows fit after a batch that took so long, infinite where it took as long as expected.
+        """Return how many rows fit after a batch that took ``took_s``; infinite if about as long as expected.
 
-        Where the cost of a row is known, all is taken to cost as many times as much. Where it is not, what the batch
-        took more than its fixed time is taken for its rows.
+        Where the cost of a row is known, everything is assumed to be slower by the same factor. Where it is not,
+        the time beyond the batch's fixed time is attributed to its rows.
         """
         t, F, c = self.batch_s or 0.0, self.fixed_s, self.cost_s
         least_s = self._least_s(self.target_delay_s or 0.0)
@@ -364,10 +365,10 @@ class Decision(_Json):
         return max(t - pace * F, least_s) / (pace * c)
 
     def work_budget_for(self, rows: float) -> float | None:
-        """Return the units that are left for work beside the rows of a batch, None for no bound.
+        """Return the units of work that are left beside the rows of a batch, None for no bound.
 
-        However many rows there are, a tenth of the budget is left: a join that compares nothing would never learn
-        where matches are.
+        However many rows there are, at least a tenth of the budget is left: a join that compares nothing would never
+        learn where matches are.
 
         >>> Decision(work_budget=1e6, row_work=10.0).work_budget_for(40_000)
         600000.0
@@ -381,13 +382,13 @@ class Decision(_Json):
 
 @runtime_checkable
 class Controller(Protocol):
-    """Says how much. One call per period, in order; the state between calls is its own and can be saved."""
+    """Decides how much to shed. Call it once per period, in order; it keeps its own state, which can be saved."""
 
     def step(self, sample: Sample) -> Decision:
-        """Take in a finished period and decide on the next."""
+        """Read the sample of a finished period and return the decision for the next one."""
 
     def retarget(self, target_delay_s: float) -> None:
         """Change the target while running."""
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state as a JSON-ready dict, from which ``make(..., state=...)`` goes on exactly."""
+        """Return the state as a JSON-ready dict, from which ``make(..., state=...)`` continues exactly."""

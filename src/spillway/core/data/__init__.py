@@ -1,1 +1,1 @@
-"""Values that all kinds of work share: plain tables and words as codes."""
+"""Tables with plain columns, and integer codes for words: values that all kinds of work share."""

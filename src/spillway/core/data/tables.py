@@ -1,4 +1,4 @@
-"""Tables as they are given, made plain: one way to hold a value instead of the many that Arrow has.
+"""Converts tables to plain columns: one way to represent a value instead of the many that Arrow has.
 
 =================================  ==========================
 Arrow's                            becomes
@@ -6,10 +6,11 @@ Arrow's                            becomes
 dictionary, run-end encoded        the values
 string view, binary view           string, binary
 list view, large list view         list, large list
-extension                          what it is stored as
+extension                          its storage type
 =================================  ==========================
 
-Within lists, maps and structs as well. Many of Arrow's functions do not know views, and say so in words of their own.
+This also applies within lists, maps and structs. Many of Arrow's functions do not support views, and report so in
+messages that differ from ours.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from spillway.errors import SpillwayError, invalid, unknown
 
 
 def table_of(field: str, given: Any) -> pa.Table:
-    """Return a table with plain columns; refuse what is none.
+    """Return a table with plain columns; raise if the value is not a table.
 
     >>> table_of("table", pa.table({"tag": pa.array(["p", "q", "p"]).dictionary_encode()})).schema.types
     [DataType(string)]
@@ -43,7 +44,7 @@ def table_of(field: str, given: Any) -> pa.Table:
 
 
 def require_column(table: pa.Table, field: str, name: str) -> None:
-    """Refuse a column that is not there, or there more than once.
+    """Raise if a column does not exist, or exists more than once.
 
     >>> require_column(pa.table([[1], [2]], names=["id", "id"]), "attribute", "id")
     Traceback (most recent call last):
@@ -54,7 +55,7 @@ def require_column(table: pa.Table, field: str, name: str) -> None:
 
 
 def require_name(names: list[str], field: str, name: str) -> None:
-    """Refuse a name that no column has, or more than one."""
+    """Raise if no column has the name, or more than one."""
     if name not in names:
         raise unknown(field, name, names)
     if names.count(name) > 1:
@@ -74,7 +75,7 @@ def array_of(table: pa.Table, field: str, name: str) -> pa.Array:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the schema that a table has once it is plain."""
+    """Return the schema that a table has after its conversion to plain columns."""
     return pa.schema([pa.field(field.name, plain_type(field.type)) for field in schema])
 
 
@@ -97,7 +98,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _of_plain(kind: pa.DataType) -> pa.DataType:
-    """Return the same list, map or struct of what is plain."""
+    """Return the same list, map or struct type with plain types inside."""
     types = pa.types
     if types.is_map(kind):
         return pa.map_(plain_type(kind.key_type), plain_type(kind.item_type))
@@ -111,7 +112,7 @@ def _of_plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _nested(kind: pa.DataType) -> bool:
-    """Whether something within is not plain; where all is, names and marks of fields stay as they are."""
+    """Return whether a type inside is not plain; if all are, names and marks of fields stay as they are."""
     inner = [kind.field(n).type for n in range(kind.num_fields)]
     known = pa.types.is_nested(kind) and not pa.types.is_union(kind)
     return known and inner != [plain_type(each) for each in inner]
@@ -133,7 +134,7 @@ def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
 
 
 def _array(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return an array with plain values; what is encoded is decoded after its few values were made plain."""
+    """Return an array with plain values; an encoded array is converted before it is decoded."""
     types = pa.types
     if types.is_dictionary(array.type):
         values = _array(array.dictionary, kind)
@@ -151,7 +152,7 @@ def _array(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _listed(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return lists one after the other; Arrow's own cast of list views leaves offsets that it refuses later."""
+    """Return a list view as a plain list; Arrow's own cast leaves offsets that it refuses later."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     make, width = (

@@ -1,10 +1,10 @@
-"""Words as 64-bit codes: a word's code is its hash, and two words that are both in use never share one.
+"""Encodes words as 64-bit codes: a word's code is its hash, and two words that are both in use never share a code.
 
-The hash is XXH64, the same on every machine and run. Should two words collide, the later one takes the next code
-that is free. So codes may be compared instead of words and the answer is still exact, not just likely to be. The
-price is that the words in use are kept: one copy of each, for both sides. Words that have left the windows are
-forgotten, but for those that a word in use has had to make way for: without them it would find a free code before its
-own.
+The hash is XXH64, the same on every machine and in every run. If two words collide, the later one gets the next free
+code. So codes can be compared instead of words, and the answer is exact, not just likely to be right. The price is
+that the words in use are kept: one copy of each, for both sides. Words that have left the windows are forgotten,
+except those whose code made a word that is still in use move on to a later one: without them that word would find a
+free code before its own.
 
 >>> words = Vocabulary()
 >>> codes = words.encode(pa.array(["oil", "rain", "oil"]))
@@ -28,7 +28,7 @@ Codes = npt.NDArray[np.int64]
 EMPTY = -(2**63)
 """A code that no word gets."""
 
-_SPARE = 1024  # words that may be out of use before they are looked for
+_SPARE = 1024  # words that may be out of use before they are searched for
 
 
 def stable_hash(words: pa.Array) -> Codes:
@@ -55,7 +55,7 @@ class Vocabulary:
         return self._codes_of(distinct)[coded.indices.to_numpy()] if len(distinct) else np.empty(0, np.int64)
 
     def forget(self, used: Callable[[], Codes]) -> None:
-        """Drop words that are not used, once there may be many; ``used`` gives the codes that are, in any order."""
+        """Drop unused words once there may be many; ``used`` returns the codes in use, in any order."""
         if len(self) <= self._prune_above:
             return
         keep = self._with_those_before(np.isin(self._codes, used()))
@@ -71,7 +71,7 @@ class Vocabulary:
         return {"codes": self._codes, "ends": ends, "text": text, "prune": np.array([self._prune_above])}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from a snapshot."""
+        """Restore the state from a snapshot."""
         self._codes = state["codes"].astype(np.int64)
         buffers = [
             None,
@@ -82,13 +82,13 @@ class Vocabulary:
         self._prune_above = int(state["prune"][0])
 
     def _with_those_before(self, keep: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Keep also what lies between the hash of a word that is kept and its code, where these differ."""
+        """Keep also the words between the hash and the code of a kept word, if hash and code differ."""
         homes = self._homes(self._words)
         away = homes != self._codes
         open_ = np.flatnonzero(away & keep).tolist()
         while open_:
             at = open_.pop()
-            steps = (self._codes - homes[at]).view(np.uint64)  # codes go round
+            steps = (self._codes - homes[at]).view(np.uint64)  # codes wrap around
             more = ~keep & (steps < steps[at])
             keep = keep | more
             open_ += np.flatnonzero(away & more).tolist()
@@ -101,7 +101,7 @@ class Vocabulary:
         return codes
 
     def _codes_of(self, words: pa.Array) -> Codes:
-        """Code distinct words: each tries its hash, then the codes after it, until it meets itself or a free one."""
+        """Code distinct words: each tries its hash, then the next codes, until it finds itself or a free code."""
         codes = self._homes(words)
         open_ = np.arange(len(words))
         while len(open_):
@@ -114,7 +114,7 @@ class Vocabulary:
         return codes
 
     def _take_free(self, words: pa.Array, codes: Codes, open_: Codes) -> None:
-        """Give each code that nobody has to the first of the words that want it."""
+        """Give each free code to the first of the words that want it."""
         wanted, first = np.unique(codes[open_], return_index=True)
         free = np.searchsorted(self._codes, wanted, "left") == np.searchsorted(self._codes, wanted, "right")
         if not free.any():

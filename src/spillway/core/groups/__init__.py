@@ -1,4 +1,4 @@
-"""What to shed: rows of groups, so that every group keeps enough for its answer."""
+"""Selects which rows of groups to shed, so that every group keeps enough rows for its answer."""
 
 from spillway.core.groups.accuracy import Accuracy, accuracy_of, rate_needed, rows_needed
 from spillway.core.groups.aggregates import Aggregate, Quantile, Ratio

@@ -1,9 +1,9 @@
-"""Scalar aggregates: how many rows a mean needs to be as accurate as the user asks ("1 % at 95 %").
+"""Computes how many rows a mean needs for the accuracy that the user asks for ("1 % at 95 %"): scalar aggregates.
 
 The concept of a window is (μ, σ²) of the values, estimated on its sample (Table II). A mean of n rows drawn without
 replacement from N is off by less than ε μ with the given confidence if
 
-    n_0 = (z σ / (ε μ))²          from a stream without end
+    n_0 = (z σ / (ε μ))²          from an endless stream
     n   = n_0 / (1 + n_0 / N)     from N rows
 
 and the sampling rate is b = n / N. The same n serves sum and count, whose relative errors are that of the mean.
@@ -42,7 +42,7 @@ _ALLOWED = "an error and a confidence such as '1 % at 95 %'"
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """A relative error that is to be kept with a confidence, both as shares."""
+    """A relative error that must hold with a given confidence, both as shares."""
 
     error: float
     confidence: float = 0.95
@@ -54,7 +54,7 @@ class Accuracy:
 
 
 def accuracy_of(text: str | Accuracy) -> Accuracy:
-    """Read an accuracy as people write it.
+    """Parse an accuracy from text.
 
     >>> accuracy_of("0.5% at 99%")
     Accuracy(error=0.005, confidence=0.99)
@@ -77,9 +77,9 @@ def accuracy_of(text: str | Accuracy) -> Accuracy:
 
 
 def rows_needed(accuracy: str | Accuracy, *, mean: float, deviation: float, rows: int) -> int:
-    """Return how many of ``rows`` a mean needs, given what a sample says of mean and standard deviation.
+    """Return how many of ``rows`` a mean needs, given mean and standard deviation of a sample.
 
-    A mean of zero has no relative error: then all rows are needed, unless nothing varies.
+    A mean of zero has no relative error: then all rows are needed, unless all values are equal.
     """
     asked = accuracy_of(accuracy)
     if not (math.isfinite(mean) and math.isfinite(deviation) and deviation >= 0.0):

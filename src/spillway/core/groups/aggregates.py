@@ -1,22 +1,22 @@
-"""What is asked of each group: an aggregate by name, a quantile, a ratio, or any function of yours.
+"""Computes the aggregate of each group: one given by name, a quantile, a ratio, or a function of your own.
 
     "count" "sum" "mean" "median"     as :mod:`~spillway.core.groups.intervals` estimates them
     Quantile(0.9)  Ratio("hours")     of the value, and of its sum to that of another column
-    "min" "max"                       of the rows kept: the truth lies beyond, so one end is open
+    "min" "max"                       of the kept rows: the true value lies beyond, so one end is open
     f(values, weights)                any function; rows without a value are left out
     (init, incr, final)               any function of the values alone, fed one by one
 
-**Intervals of functions of your own** come from the jackknife: the rows of a group are dealt into B parts (20 at
+**Intervals of your own functions** come from the jackknife: the rows of a group are divided into B parts (20 at
 most) by hashes of their values, the function is computed B times with one part left out and the weights of the others
 raised, and
 
     V = (B - 1) / B · Σ (θ_b - θ̄)² · (1 - n / N)
 
-with Student's t for B - 1. That holds for smooth functions (a variance, a correlation, a mean of logarithms) and
-not for extremes or numbers of distinct values. The order of the rows has no say: rows dealt in turn would spread a
-trend over all parts alike, and hide how much it adds. Rows that were drawn evenly are taken for rows drawn at random,
-which is too wide rather than too narrow. Where nothing was shed there is nothing to estimate: no width.
-There is no prior here: a few rows that happen to be equal have an interval without width.
+with Student's t for B - 1 degrees of freedom. This is valid for smooth functions (a variance, a correlation, a mean
+of logarithms), but not for extremes or numbers of distinct values. The order of the rows does not matter: parts
+filled in turn would spread a trend over all parts alike, and hide its variance. Rows that were drawn evenly are
+treated as rows drawn at random, which makes intervals too wide rather than too narrow. Where nothing was shed, the
+interval has no width. There is no prior here: a few rows that happen to be equal have an interval without width.
 
 >>> sampled = Sampled(np.zeros(4, dtype=np.int64), np.full(4, 10.0), groups=1)
 >>> found = answer(lambda y, w: float((w * y).sum() / w.sum()), sampled, np.array([1.0, 2.0, 3.0, 6.0]))
@@ -57,7 +57,7 @@ class Quantile:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """The sum of the value in relation to the sum of the column ``to``."""
+    """The sum of the value divided by the sum of the column ``to``."""
 
     to: str
 
@@ -68,7 +68,7 @@ Aggregate = (
 
 
 def require_aggregate(aggregate: Any, value: str | None) -> None:
-    """Raise if this is no aggregate, or one that reads a value and none is named."""
+    """Raise if this is not an aggregate, or if it reads a value and no column is named."""
     if isinstance(aggregate, str):
         if aggregate not in NAMES:
             raise unknown("aggregate", aggregate, NAMES)
@@ -142,9 +142,9 @@ def _one(
 
 
 def _dealt(y: Floats, w: Floats, B: int) -> Ints:
-    """Return in which of B parts each row is: by hash, as equal in size as can be, whatever the order of the rows."""
+    """Return which of B equally large parts each row belongs to: by hash, so independent of the order of the rows."""
     order = np.lexsort((w, y))
-    hashes = mixed((y[order] + 0.0).view(np.int64), 0)  # there is a zero below zero, with bits of its own
+    hashes = mixed((y[order] + 0.0).view(np.int64), 0)  # turns -0.0, whose bits differ, into 0.0
     drawn = told_apart(mixed(hashes, int(hashes.sum())))
     part = np.empty(len(y), dtype=np.int64)
     part[order[np.argsort(drawn)]] = np.arange(len(y)) % B

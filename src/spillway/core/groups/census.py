@@ -1,38 +1,41 @@
-"""What is known of a stream's groups while it runs, and the chance that each group's rows get of it.
+"""Estimates the sizes of a stream's groups while it runs, and the probability with which each group's rows are kept.
 
-On a stream a batch is decided before its rows are looked at, so the concept of the batches before has to do. A sketch
-of each batch gives its most frequent groups and their counts; they are folded into forgetful counts:
+On a stream the decision about a batch is made before its rows are read, so the concept (group frequencies) of
+earlier batches is used. A sketch of each batch gives its most frequent groups and their counts; they are added to
+counts that fade:
 
     count' = γ count + new        rows' = γ rows + arrived        share_g = count_g / rows
 
-At most ``most_groups`` are known. All others, rare or new, are the *rest*. Its share is what is left of 1, or that of
-the groups which were new in a batch, if it is more: where groups come and go, those of the past say little.
+At most ``most_groups`` are known. All others, rare or new, are the *rest*. The share of the rest is what the known
+groups leave of 1, or the share of the groups that were new in a batch, if it is larger: where groups come and go,
+past groups predict little.
 
-**Rationing.** A share r of N rows is to be kept. The rest comes first, for a group of one row is gone if that row is:
-it is kept whole if that takes no more than half of the budget. Otherwise that half is spread over it evenly, or more
-if the known groups have fewer rows than the other half. What is left is divided among the known groups by a rule
-(:mod:`~spillway.core.groups.rates`), and gives
+**Rationing.** A share r of N rows is to be kept. The rest has priority, because a group of one row is lost with that
+row: it is kept whole if that takes no more than half of the budget. Otherwise that half is spread over it evenly, or
+more if the known groups have fewer rows than the other half. The remaining budget is divided among the known groups
+by a rule (:mod:`~spillway.core.groups.rates`), and gives
 
     π_g = n_g / N_g        N_g = share_g N
 
-Rows are kept independently with chance π_g, so n_g is an expectation: with ``at_least`` = a rows expected a group is
-missed with probability e^-a. A group of which less than a row is expected costs as little, so those that are no more
-take nothing from the others. If the budget is below one row a known group, half of it is divided by rows and half by
-groups: by rows alone the many small groups would be missing, and by groups alone the large ones, with huge weights.
+Rows are kept independently with probability π_g, so n_g is an expectation: with ``at_least`` = a rows expected, a
+group is missed with probability e^-a. A group with less than one expected row also costs less than one, so groups
+that have vanished take nothing from the others. If the budget is below one row per known group, half of it is divided
+by rows and half by groups: by rows alone the many small groups would be missing, and by groups alone the large ones,
+with huge weights.
 
-**Accuracy.** Where the user has said how accurate a group's mean has to be, no group gets more rows than that takes
-(:mod:`~spillway.core.groups.accuracy`), even if more would fit. A query without groups has one, which makes this the
-paper's rule for scalar aggregates.
+**Accuracy.** Where the user requires an accuracy of a group's mean, no group gets more rows than that needs
+(:mod:`~spillway.core.groups.accuracy`), even if more would fit. A query without groups has a single one, which makes
+this the paper's rule for scalar aggregates.
 
-The weights are one over the chance that was really used. So if the groups have drifted since, estimates stay
+A weight is one over the probability that was really used. So if the groups have drifted since, estimates stay
 unbiased; only their errors are no longer the smallest.
 
 ==========  =========================================================================
 symbol      meaning
 ==========  =========================================================================
 γ           ``memory``
-r, N        ``keep_ratio``, ``rows``: of the span in which no group should be missing
-π_g, n_g    chance and expected rows of group g
+r, N        ``keep_ratio``, ``rows``: of the time span in which no group should be missing
+π_g, n_g    keep probability and expected rows of group g
 ==========  =========================================================================
 
 >>> census = Census().after([(11, 900), (22, 90)], arrived=1000)
@@ -60,13 +63,13 @@ MOST_GROUPS = 4_096
 _MEMORY = 0.7
 _LEAST_COUNT = 0.5  # of a row: below it a group is forgotten
 _HALF, _MOST_FOR_THE_REST = 0.5, 0.9
-_LEAST_ROWS = 1e-6  # of a group in a window: none are expected, but it is known
-_LEAST_KNOWN = 0.1  # of the rows, that known groups are taken to have: they may come back
+_LEAST_ROWS = 1e-6  # of a known group of which no rows are expected in a window
+_LEAST_KNOWN = 0.1  # of the rows: least share assumed for known groups, which may come back
 
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """Forgetful counts of the most frequent groups, known by a 64-bit hash, and how much their values vary."""
+    """Fading counts of the most frequent groups by the 64-bit hash of their keys, and how much their values vary."""
 
     keys: tuple[int, ...] = ()
     counts: tuple[float, ...] = ()
@@ -82,8 +85,9 @@ class Census:
         counts: Sequence[int],
         moments: Sequence[tuple[int, float, float]] = (),
     ) -> Self:
-        """Return what is known where the groups were counted: of each its rows, and the number, mean and variance of
-        its values.
+        """Return the census of groups that were counted exactly.
+
+        ``counts`` are the rows of each group, ``moments`` the number, mean and variance of its values.
 
         >>> Census.counted(10, [7, 5], [6, 4], [(6, 2.0, 0.25), (4, 1.0, 0.0)]).variation.round(2)
         array([0.26, 0.04])
@@ -99,12 +103,12 @@ class Census:
 
     @property
     def shares(self) -> Floats:
-        """The share of all rows that each known group has."""
+        """The share that each known group has of all rows."""
         return np.asarray(self.counts) / max(self.rows, 1e-300)
 
     @property
     def rest(self) -> float:
-        """The share of the rows of a batch to come whose groups are not known by now."""
+        """The expected share of rows of groups that are not known yet, in a coming batch."""
         return max(self.fresh, 1.0 - float(self.shares.sum())) if self.rows else 1.0
 
     @property
@@ -121,7 +125,7 @@ class Census:
         arrived: float,
         sample: Sequence[tuple[int, float]] = (),
     ) -> Census:
-        """Return what is known after a batch: its most frequent groups, its rows, a sample of processed values."""
+        """Return the census after a batch: its most frequent groups, its rows, a sample of processed values."""
         counts = {
             key: _MEMORY * count
             for key, count in zip(self.keys, self.counts, strict=True)
@@ -139,7 +143,7 @@ class Census:
         )
 
     def _unheard_of(self, top: Sequence[tuple[int, float]], arrived: float) -> float:
-        """Return the share of a batch in groups that were not known before it, quick to rise and slow to fall."""
+        """Return the share of rows in groups that were new in a batch; it rises quickly and falls slowly."""
         if not self.keys or not arrived:
             return self.fresh
         known = set(self.keys)
@@ -172,7 +176,7 @@ class Census:
 
 @dataclass(frozen=True, slots=True)
 class Ration:
-    """The chance of a row of each listed group, and that of a row of any other."""
+    """The probability of keeping a row of each listed group, and of a row of any other group."""
 
     keys: tuple[int, ...] = ()
     chances: tuple[float, ...] = ()
@@ -185,7 +189,7 @@ class Ration:
 
 
 def rest_chance(budget: float, unknown_rows: float, known_rows: float) -> float:
-    """Return the chance of rows whose groups are not known: 1 if that takes no more than half of the budget.
+    """Return the keep probability of unknown groups' rows: 1 if that takes no more than half of the budget.
 
     >>> rest_chance(100, 40, 900), rest_chance(100, 500, 500), rest_chance(100, 980, 20)
     (1.0, 0.1, 0.08...)
@@ -197,13 +201,13 @@ def rest_chance(budget: float, unknown_rows: float, known_rows: float) -> float:
 
 
 def rows_enough(accuracy: Accuracy, variation: Floats, sizes: Floats | Ints, at_least: int) -> Floats:
-    """Return the rows of each group that its mean needs to be so accurate, and no fewer than the least."""
+    """Return the rows that each group's mean needs for the accuracy, and no fewer than the least."""
     n0 = (z_quantile(accuracy.confidence) * variation / accuracy.error) ** 2
     return np.maximum(n0 / (1.0 + n0 / sizes), at_least)
 
 
 def _divided(N: Floats, budget: float, rule: Rule, variation: Floats | None, at_least: int) -> Floats:
-    """Return the expected rows of each group; parts of rows count, of groups that seldom come as well."""
+    """Return the expected rows of each group; fractions count, also of groups that come rarely."""
     one, least = np.minimum(N, 1.0), np.minimum(N, float(at_least))
     if budget < one.sum():
         halves: Floats = budget / 2.0 * (N / N.sum() + one / one.sum())
@@ -222,7 +226,7 @@ def ration(
     at_least: int,
     accuracy: Accuracy | None = None,
 ) -> Ration:
-    """Divide a budget among the groups that are known."""
+    """Divide a budget among the known groups."""
     if keep_ratio >= 1.0 and accuracy is None:
         return Ration()
     if not census.keys:

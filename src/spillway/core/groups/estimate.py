@@ -1,4 +1,4 @@
-"""Estimates of groups from a table of kept rows: one row a group with a value and its interval."""
+"""Estimates groups from a table of kept rows: one result row per group with a value and its interval."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def estimate(
     spread: Spread | None = None,
     along: str | None = None,
 ) -> pa.Table:
-    """Return ``value``, ``low`` and ``high`` of each group, with ``rows`` it stands for and rows ``sampled``.
+    """Return ``value``, ``low`` and ``high`` of each group, the ``rows`` it represents and the rows ``sampled``.
 
-    ``table`` is what shedding kept, with its weights. ``spread`` is what is known of the groups' variation from
+    ``table`` holds the rows that shedding kept, with their weights. ``spread`` is the groups' variation learned from
     other rows, such as a pilot; without it, groups of few rows learn from the other groups of the sample.
     ``along`` is the column along which rows were drawn evenly, if they were: then ``design`` is ``"even"``. Whether
-    groups were dropped for lack of budget is read from the schema's metadata, where ``shed`` notes it.
+    groups were dropped for lack of budget is read from the schema's metadata, where ``shed`` records it.
 
     >>> from spillway.core.groups import shed
     >>> n = np.arange(2000)
@@ -68,10 +68,11 @@ def estimate(
 
 @np.errstate(over="ignore", invalid="ignore")
 def prior_of(sampled: Sampled, values: Floats, keys: Ints, spread: Spread | None) -> Prior:
-    """Return what deviation each group is expected to have, from earlier rows or from the sample itself.
+    """Return the deviation that each group is expected to have, from earlier rows or from the sample itself.
 
-    What earlier rows say is in relation to a group's mean. Of a group whose kept values are all zero, as flags that
-    are seldom set may be, that would be next to nothing: it has at least the deviation of all groups together.
+    The deviation learned from earlier rows is relative to a group's mean. It would be next to nothing for a group
+    whose kept values are all zero, as flags that are seldom set may be: such a group has at least the deviation
+    within all groups together.
     """
     if spread is not None:
         there = ~np.isnan(values)
@@ -87,14 +88,14 @@ def prior_of(sampled: Sampled, values: Floats, keys: Ints, spread: Spread | None
 
 
 def _within(spread: Spread, n: Floats, squares: Floats) -> float:
-    """Return the deviation within groups, all together: of what is remembered and of the sample."""
+    """Return the deviation within groups over all groups together, from earlier rows and from the sample."""
     S, dof = spread.within()
     S += float(squares[np.isfinite(squares)].sum())
     return math.sqrt(S / (dof + float(np.maximum(n - 1.0, 0.0).sum()))) if np.isfinite(S) else 0.0
 
 
 def answered(labels: pa.Table, found: Estimates, rows: Floats | Ints, sampled: Ints) -> pa.Table:
-    """Return groups and their estimates as a table; a value that is not known is null."""
+    """Return groups and their estimates as a table; an unknown value is null."""
     columns = {"value": found.value, "low": found.low, "high": found.high}
     for name, numbers in columns.items():
         labels = _added(labels, name, pa.array(numbers, from_pandas=True))

@@ -1,29 +1,29 @@
-"""A sample of exactly n_g rows of each group, spread evenly over the group's rows in the order of time.
+"""Draws a sample of exactly n_g rows of each group, spread evenly over the group's rows in the order of time.
 
-Rows that follow each other are often alike: the tasks of one job, the rides of one hour. A random draw may take
-many from one stretch and none from another; an even one takes its share of each. The rows of a group, in the order
-of time, are laid out as a ring of N_g places. It is cut into n_g parts, as equal as whole rows allow, and one row of
-each is drawn: part k = 0, 1, ... gives the row at
+Rows that follow each other are often similar: the tasks of one job, the rides of one hour. A random draw may take
+many rows from one stretch of time and none from another; an even draw takes a proportional number from each. The rows
+of a group, in the order of time, form a ring of N_g places. The ring is cut into n_g parts, as equal as whole rows
+allow, and one row is drawn from each: part k = 0, 1, ... gives the row at
 
     (u_g + ⌊k N_g / n_g⌋ + v_k) mod N_g          0 <= v_k < ⌊(k + 1) N_g / n_g⌋ - ⌊k N_g / n_g⌋
 
 where u_g and v_k are hashes: of the group's first row, and of that row and k. The ring is turned by u_g, so that all
-places are as likely for each part, and no two parts share a row. Hence a row is kept with probability n_g / N_g, as
-in a random draw, and weights are the same and unbiased. A stream can tell beforehand which rows of a group it will
-keep (:mod:`~spillway.core.groups.paper.window_scan`).
+places are equally likely for each part, and no two parts share a row. Hence a row is kept with probability n_g / N_g,
+as in a random draw, and weights are the same and unbiased. On a stream it is known beforehand which rows of a group
+will be kept (:mod:`~spillway.core.groups.paper.window_scan`).
 
-**What it is worth** depends on how alike neighbours are. With 98 % shed, the mean error on the recorded tasks per
-class falls to two thirds of a random draw's and per user to nine tenths; on fares per route and distances of flights
-it is the same. Parts are drawn independently, so no period in the data can mislead. The variance is estimated from
-differences of successive rows around the ring (:mod:`~spillway.core.groups.intervals`). Of the part in which the ring
-closes that takes in that its row is one of the earliest or one of the latest: along a trend nothing else is left to
-chance, and the deviation is estimated 1.7 times too large.
+**The gain** depends on how similar neighbours are. With 98 % shed, the mean error on the recorded tasks per
+class falls to two thirds of that of a random draw and per user to nine tenths; on fares per route and distances of
+flights it is the same. Parts are drawn independently, so periodic data cannot bias the sample. The variance is
+estimated from differences of successive rows around the ring (:mod:`~spillway.core.groups.intervals`). The part in
+which the ring closes may give one of the earliest or one of the latest rows, and the estimate includes that
+difference: along a trend nothing else is random, and the deviation is estimated 1.7 times too large.
 
 ========== ============================================
 symbol     meaning
 ========== ============================================
 N_g, n_g   ``sizes``, ``rows``
-u_g, v_k   the turn of the ring, and the place in a part
+u_g, v_k   the rotation of the ring, and the place in a part
 ========== ============================================
 
 >>> codes, order = np.array([0, 0, 1, 0, 0, 0, 0, 1]), np.arange(10, 18)
@@ -71,7 +71,7 @@ def evenly(
 
 
 def _below(hashes: Ints, most: Ints) -> Ints:
-    """Return whole numbers from 0 up to one below the most, by hash."""
+    """Return whole numbers from 0 to ``most - 1``, by hash."""
     return (hashes.view(np.uint64) % most.astype(np.uint64)).astype(np.int64)
 
 

@@ -1,48 +1,49 @@
-"""Estimates of groups from a sample with weights, and how wrong they may be: count, sum, mean, ratio, quantile.
+"""Estimates count, sum, mean, ratio and quantile of groups from a weighted sample, with confidence intervals.
 
-A kept row of weight w stands for w rows. With sums over the kept rows of a group,
+A kept row of weight w represents w rows. With sums over the kept rows of a group,
 
     count      N̂ = Σ w                      e = 1 (0 if n_g was fixed: then N̂ is N exactly)
     sum        Ŷ = Σ w y                    e = y (y - ȳ)
     mean       ȳ = Σ w y / Σ w              e = (y - ȳ) / N̂
     ratio      R = Σ w y / Σ w x            e = (y - R x) / Σ w x
-    quantile   the least q with F(q) >= p   e = √(p (1 - p)) / N̂, an interval of p turned into one of q
+    quantile   the least q with F(q) >= p   e = √(p (1 - p)) / N̂, an interval of p converted to one of q
 
 and the variance of each is estimated by
 
     V = A s²,   A = Σ w (w - 1),   s² = Σ w (w - 1) e² / A · n / (n - 1)
 
-A holds the finite-population correction: with weights N/n it is N² (1/n - 1/N), and rows of weight 1 add nothing.
-So where nothing was shed the interval has no width. It reaches t √V to both sides, with Student's t for n - 1
+A contains the finite-population correction: with weights N/n it is N² (1/n - 1/N), and rows of weight 1 add nothing.
+So where nothing was shed the interval has no width. It extends by t √V to both sides, with Student's t for n - 1
 degrees of freedom, n being the rows of a weight above 1. Weights that are products (chained shedding) need no
 other formula.
 
 **Few rows.** n = 1 gives no variance at all, and a few rows that happen to be equal give one of zero. Therefore a
-``Prior`` may say what deviation σ_0 a group is expected to have, worth ν rows:
+``Prior`` may give the deviation σ_0 that a group is expected to have, weighted as ν rows:
 
     s² := (ν σ_0² + (n - 1) s²) / (ν + n - 1),      n - 1 + ν degrees of freedom
 
-σ_0 comes from what is known of earlier windows (:meth:`Spread.deviation`), or else from the same sample, all groups
-together (:func:`pooled`, ν = 2). What was learned is worth ν = 5 rows and those that the group itself had, up to 10.
-All were chosen by how many intervals contained the truth on recorded data.
+σ_0 comes from earlier windows (:meth:`Spread.deviation`), or else from the same sample, all groups
+together (:func:`pooled`, ν = 2). A learned deviation is worth ν = 5 rows plus those that the group itself had, up to
+10. All these numbers were chosen by how many intervals contained the true value on recorded data.
 
 **Designs.** ``"fixed"``: n_g rows of N_g were drawn at random. ``"even"``: they were drawn evenly along time, and
-come in its order. Then only what neighbours differ by is left to chance, and the squares are
+are in the order of time. Then only the difference between neighbours is random, and the squares are
 
     s² = Σ w (w - 1) (e_i - e_(i-1))² / 2A
 
-around the ring: before the first row comes the last, since one part of the ring holds both the earliest and the
-latest rows, and which of them it gives is chance too. Of rows in no order at all that is the same on average, with
-min(n - 1, 2n/3) degrees of freedom, as differences that share a row are not independent. Along a trend it is too
-much: the step back counts with 1/2 of its square, and what it adds to the variance is 1/6 on average. Quantiles are
-as with ``"fixed"``, which is too wide rather than too narrow. ``"independent"``: each row was kept by a coin of its
-own, so N̂ and Ŷ vary with the number of rows too, and are not centred; the others are as with ``"fixed"``.
+around the ring: the last row is the predecessor of the first, since one part of the ring holds both the earliest and
+the latest rows, and which of them it gives is random too. For rows without any order the result is the same on
+average, with min(n - 1, 2n/3) degrees of freedom, as differences that share a row are not independent. Along a trend
+it is too large: the step from last to first counts with 1/2 of its square, but adds only 1/6 to the variance on
+average. Quantiles are as with ``"fixed"``, which is too wide rather than too narrow. ``"independent"``: each row was
+kept by its own random draw, so N̂ and Ŷ vary with the number of rows too, and are not centred; the others are as with
+``"fixed"``.
 
-**Groups that were dropped.** If the budget was below a row a group, a group has rows with a ``chance`` c only, and
-its weights are 1/c times as large. Then N̂ and Ŷ vary by that too: (1 - c) N̂² and (1 - c) Ŷ² are added to their
-variances. Means and the like do not.
+**Groups that were dropped.** If the budget was below one row per group, a group has rows only with a ``chance`` c,
+and its weights are 1/c times as large. This adds to the variation of N̂ and Ŷ: (1 - c) N̂² and (1 - c) Ŷ² are added
+to their variances. Means, ratios and quantiles are not affected.
 
-An interval without any knowledge, of one row and without a prior, is (-inf, inf).
+With one row and no prior nothing is known, and the interval is (-inf, inf).
 
 >>> sampled = Sampled(codes=np.array([0, 0, 0, 1]), weights=np.array([4.0, 4.0, 4.0, 1.0]), groups=2)
 >>> found = mean(sampled, np.array([1.0, 2.0, 3.0, 7.0]))
@@ -66,13 +67,13 @@ from spillway.errors import invalid, unknown
 
 Design = Literal["fixed", "even", "independent"]
 
-LEARNED_ROWS = 5.0, 10.0  # what the deviation learned from earlier windows is worth: at least, at most
-POOLED_ROWS = 2.0  # and that of the other groups of the same sample
+LEARNED_ROWS = 5.0, 10.0  # weight of the deviation learned from earlier windows: least, most
+POOLED_ROWS = 2.0  # weight of that of the other groups of the same sample
 
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """One value a group, and between which limits the truth lies at the confidence level asked for."""
+    """One value per group, and the limits of its interval at the requested confidence level."""
 
     value: Floats
     low: Floats
@@ -81,7 +82,7 @@ class Estimates:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """The standard deviation that each group is expected to have, and how many rows that is worth."""
+    """The standard deviation that each group is expected to have, and its weight in rows."""
 
     deviation: Floats
     rows: Floats
@@ -89,7 +90,7 @@ class Prior:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """Kept rows: the number of each one's group and its weight, of so many groups.
+    """Kept rows: the group number and the weight of each row, and the number of groups.
 
     ``chance`` is the probability that a group had rows kept at all.
     """
@@ -117,13 +118,13 @@ class Sampled:
             raise invalid("weights", float("inf"), "finite numbers", hint="no row stands for endless rows")
 
     def sum(self, terms: Floats) -> Floats:
-        """Add up a number of each row by group."""
+        """Return the sum of ``terms``, one number per row, for each group."""
         found: Floats = np.bincount(self.codes, terms, minlength=self.groups).astype(np.float64)
         return found
 
     @property
     def spare(self) -> Floats:
-        """w (w - 1) of each row; a weight that is 1 but for rounding counts as 1."""
+        """w (w - 1) of each row; a weight that differs from 1 only by rounding counts as 1."""
         w = self.weights
         return np.where(w > 1.0 + 1e-9, w * (w - 1.0), 0.0)
 
@@ -131,7 +132,7 @@ class Sampled:
 def count(sampled: Sampled) -> Estimates:
     """Estimate how many rows each group has."""
     N = sampled.sum(sampled.weights)
-    N = np.where(np.abs(N - np.round(N)) < 1e-9 * N, np.round(N), N)  # n times N/n may miss N by a hair
+    N = np.where(np.abs(N - np.round(N)) < 1e-9 * N, np.round(N), N)  # n times N/n may not be exactly N
     found = Estimates(N, N, N)
     if sampled.design == "independent":
         found = _around(sampled, N, np.ones_like(sampled.weights), centred=False)
@@ -140,7 +141,7 @@ def count(sampled: Sampled) -> Estimates:
 
 
 def total(sampled: Sampled, y: Floats, prior: Prior | None = None) -> Estimates:
-    """Estimate the sum of each group; NaN is passed over, and a group of nothing else has no sum."""
+    """Estimate the sum of each group; NaN is ignored, and a group of only NaN has no sum."""
     there = sampled.sum((~np.isnan(y)).astype(np.float64)) > 0.0
     y = np.nan_to_num(y, nan=0.0)
     Y = np.where(there, sampled.sum(sampled.weights * y), np.nan)
@@ -152,7 +153,7 @@ def total(sampled: Sampled, y: Floats, prior: Prior | None = None) -> Estimates:
 
 
 def mean(sampled: Sampled, y: Floats, prior: Prior | None = None) -> Estimates:
-    """Estimate the mean of each group over its values; NaN is passed over."""
+    """Estimate the mean of each group over its values; NaN is ignored."""
     return ratio(sampled, y, (~np.isnan(y)).astype(np.float64), prior)
 
 
@@ -185,14 +186,14 @@ def quantile(sampled: Sampled, y: Floats, at: float) -> Estimates:
 
     p, A = np.full(part.groups, float(at)), part.sum(part.spare)
     half = _half(part.level, A, p * (1.0 - p), dof=rows.astype(np.float64)) / np.maximum(N, 1.0)
-    # Beyond the ends of the sample there may be more, unless the group is whole.
+    # Values beyond the ends of the sample are possible, unless the group is whole.
     low = np.where((p - half > 0.0) | (A == 0.0), value(p - half), -np.inf)
     high = np.where((p + half < 1.0) | (A == 0.0), value(p + half), np.inf)
     return Estimates(value(p), np.where(filled, low, np.nan), np.where(filled, high, np.nan))
 
 
 def learned_rows(seen: Floats) -> Floats:
-    """Return how many rows a learned deviation is worth, given how many of the group it was learned from.
+    """Return the weight of a learned deviation in rows, given how many rows of the group were seen.
 
     >>> learned_rows(np.array([0.0, 2.0, 100.0]))
     array([ 5.,  7., 10.])
@@ -202,10 +203,10 @@ def learned_rows(seen: Floats) -> Floats:
 
 
 def pooled(sampled: Sampled, y: Floats) -> Prior:
-    """Return the deviation that the groups of a sample have together: the prior of each, where nothing else is known.
+    """Return the common deviation of a sample's groups: the prior of each group, where nothing else is known.
 
-    It is the larger of two: the average deviation, and the average in relation to the mean. If no group has two
-    rows, it is the deviation between groups (collapsed strata), which is too large rather than too small.
+    It is the larger of the average deviation and the average relative deviation times the group's mean. If no group
+    has two rows, it is the deviation between groups (collapsed strata), which is too large rather than too small.
     """
     there = ~np.isnan(y)
     codes, y = sampled.codes[there], y[there]
@@ -263,7 +264,7 @@ def _steps(sampled: Sampled, a: Floats, e: Floats) -> Floats:
 
 
 def _or_dropped(sampled: Sampled, found: Estimates) -> Estimates:
-    """Widen the interval of a total by the chance that the group might have had no rows."""
+    """Widen the interval of a total, because the group might have had no rows."""
     if sampled.chance == 1.0:
         return found
     dropped = z_quantile(sampled.level) * np.sqrt(1.0 - sampled.chance) * np.abs(found.value)
@@ -272,7 +273,7 @@ def _or_dropped(sampled: Sampled, found: Estimates) -> Estimates:
 
 
 def _half(level: float, A: Floats, squares: Floats, dof: Floats) -> Floats:
-    """Return t √(A s²): nothing where nothing was shed, infinite where nothing is known."""
+    """Return t √(A s²): 0 where nothing was shed, infinite where nothing is known."""
     half = np.where(A > 0.0, np.inf, 0.0)
     known = (A > 0.0) & (dof > 0.0)
     half[known] = t_quantile(level, dof[known]) * np.sqrt(A[known] * squares[known])

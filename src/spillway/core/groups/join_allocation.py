@@ -1,8 +1,8 @@
-"""Two-way equality joins: rows per key and side, so that the kept rows still meet (Section VI-C3).
+"""Divides rows by key and side for two-way equality joins, so that kept rows still match (Section VI-C3).
 
 Both sides' frequencies are known when the window is full: key g has L_g rows on the left and R_g on the right,
 and the join has Σ L_g R_g results. Keys that are on one side only, and nulls, cannot match: they are shed first,
-at no loss. The others get l_g and r_g rows of a common budget n:
+without loss. The others get l_g and r_g rows of a common budget n:
 
     output         maximise Σ l_g r_g, the results still found      (ours, the default)
     proportional   both sides and all keys at the same rate         (the paper)
@@ -12,16 +12,17 @@ with Σ (l_g + r_g) = n, 1 <= l_g <= L_g and 1 <= r_g <= R_g.
 
 **The output rule.** k rows of one key find most results when both sides have the same number, so the k-th row
 finds k/2 more, and from twice the smaller side on as many as the smaller side has: the more rows a key has, the
-more another one finds. So rows are not spread but gathered. Keys are made whole in the order of results per row,
-(L_g R_g - 1) / (L_g + R_g - 2), as many as fit, and another one takes what is left.
+more results another row finds. So rows are not spread over keys but concentrated on few. Keys are kept whole in the
+order of results per row, (L_g R_g - 1) / (L_g + R_g - 2), as many as fit, and one more key takes the remaining rows.
 
-**Weights multiply.** Left rows have L_g / l_g, right rows R_g / r_g. The two sides are drawn apart, so Σ w w'
-over the results found is unbiased for their number, and Σ w w' f for the sum of any f over them. (The number
-itself is known from the frequencies, exactly.)
+**Weights multiply.** Left rows have L_g / l_g, right rows R_g / r_g. The two sides are drawn independently, so Σ w w'
+over the results found is an unbiased estimate of the number of all results, and Σ w w' f of the sum of any f over
+them. (The number itself is known exactly from the frequencies.)
 
-**Small budgets.** Two rows a key are the least. If the budget is below that, ``exceed`` decides as in
-:mod:`~spillway.core.groups.rates`: more rows than the budget, or some keys, all as likely. The chance of a key is
-in the weights of the left side alone, since both sides of it stay or go together.
+**Small budgets.** A key needs at least two rows. If the budget is below that, ``exceed`` decides as in
+:mod:`~spillway.core.groups.rates`: either more rows than the budget are kept, or only some keys, all with the same
+probability. The probability of a key is part of the weights of the left side alone, since both sides of a key are
+kept or dropped together.
 
 >>> found = allocate_join(np.array([100, 10, 5, 9]), np.array([100, 90, 0, 1]), 210)
 >>> found.left, found.right, round(found.output_share, 3)
@@ -54,7 +55,7 @@ _LEFT, _RIGHT = 0x1EF7, 0x417
 
 @dataclass(frozen=True, slots=True)
 class JoinAllocation:
-    """Rows of each key on each side, the chance that a key has rows at all, and how the budget was met, in words."""
+    """Rows of each key per side, the probability that a key has rows at all, and how the budget was met, in words."""
 
     left: Ints
     right: Ints
@@ -102,9 +103,10 @@ def allocate_join(
 
 
 def _gathered(L: Ints, R: Ints, budget: int, order: Ints) -> Ints:
-    """Return the rows of the output rule: whole keys, and one that takes what is left.
+    """Return the rows of the output rule: whole keys, and one that takes the remaining rows.
 
-    Where the next key does not fit, it takes all that is left, or smaller ones go first: whichever finds more.
+    If the next key does not fit, either it takes all remaining rows, or smaller keys are filled first: whichever
+    finds more results.
     """
     need = L + R - 2
     worth = (L.astype(np.float64) * R - 1.0) / np.maximum(need, 1)
@@ -125,7 +127,7 @@ def _filled(L: Ints, R: Ints, ranked: Ints, left: int, *, skip: bool) -> Ints:
         ranked = rest[need[rest] <= left] if skip else rest[:0]
     others = np.flatnonzero((rows.sum(axis=0) < L + R) & (need > left))
     if left > 0 and len(others):
-        k = left + 2  # both sides alike, as far as they go
+        k = left + 2  # both sides equal, as far as they have rows
         x = np.clip((k + 1) // 2, np.maximum(k - R[others], 1), np.minimum(L[others], k - 1))
         best = int(np.argmax(x * (k - x)))
         rows[:, others[best]] = x[best], k - x[best]
@@ -144,7 +146,7 @@ def shed_join(
     weight: str = "weight",
     exceed: bool = True,
 ) -> tuple[pa.Table, pa.Table]:
-    """Keep the given share of both sides' rows together, and add weights whose products belong to the join's results.
+    """Keep the given share of both sides' rows together, and add weights; a result's weight is their product.
 
     ``on`` is the column that both sides are joined on, or several; ``key`` is as in :func:`~.shed.shed`, on both
     sides.
@@ -186,7 +188,7 @@ def shed_join(
 
 
 def _stacked(left: pa.Table, right: pa.Table, names: list[str]) -> pa.Table:
-    """Return the keys of both sides, one below the other."""
+    """Return the keys of both sides, one table below the other."""
     try:
         return pa.concat_tables([left.select(names), right.select(names)], promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid):

@@ -1,13 +1,13 @@
-"""Chances for the two inputs of an equality join on a stream, from what is known of both (Section VI-C3).
+"""Computes keep probabilities for the two inputs of an equality join on a stream (Section VI-C3).
 
-Each input has its census. Over keys that either of them knows, both sides' expected rows L_g and R_g give l_g and
-r_g of a common budget (:mod:`~spillway.core.groups.join_allocation`), and with them the chances l_g / L_g and r_g /
-R_g. Both inputs work this out from the same published values, so they agree.
+Each input has its census. For all keys in either census, the expected rows L_g and R_g of both sides give l_g and
+r_g of a common budget (:mod:`~spillway.core.groups.join_allocation`), and from them the probabilities l_g / L_g and
+r_g / R_g. Both inputs compute this from the same published values, so they agree.
 
-A key that one side knows and the other, all of whose keys are known, does not have cannot match: it goes first. It
-keeps a tenth of the common chance all the same, for it may turn up on the other side, and a result that had no
-chance of being found could not be made up for by any weight. Keys that neither side knows are rare on both; they come
-out of the budget first, as in :mod:`~spillway.core.groups.census`.
+If one side has a key and the other side, all of whose keys are known, does not, the key cannot match and is shed
+first. It still keeps a tenth of the common probability, because it may appear on the other side, and no weight can
+compensate for a result that had no chance of being found. Keys that neither side knows are rare on both; they are
+paid from the budget first, as in :mod:`~spillway.core.groups.census`.
 
 >>> mine = Census().after([(1, 500), (2, 500)], arrived=1000)
 >>> other = Census().after([(1, 500), (3, 500)], arrived=1000)
@@ -23,7 +23,7 @@ import numpy as np
 from spillway.core.groups.census import Census, Ration, rest_chance
 from spillway.core.groups.join_allocation import JoinRule, allocate_join
 
-_ALL_KNOWN = 0.01  # share of rows of unknown keys below which a key that is not known is not there
+_ALL_KNOWN = 0.01  # share of rows of unknown keys below which an unknown key counts as absent
 _OF_HOPELESS = 0.1
 
 
@@ -37,7 +37,7 @@ def ration_join(
     rule: JoinRule = "output",
     first: bool = True,
 ) -> Ration:
-    """Return the chances of one input; ``first`` says which of the two it is, so that both divide alike."""
+    """Return the probabilities of one input; ``first`` says which of the two it is, so that both divide alike."""
     if keep_ratio >= 1.0:
         return Ration()
     if not mine.keys or not other.keys:

@@ -1,12 +1,12 @@
-"""A table of 64-bit keys that a row can be looked up in with two array accesses: for use in a query plan.
+"""Builds a table of 64-bit keys for use in a query plan: a lookup takes two array accesses.
 
-Every key has two places, its low bits and its high bits, and is in one of them (cuckoo hashing). A free place holds a
-key that cannot belong there, so that a plain comparison tells whether a key is in the table:
+Every key has two possible places, given by its low and its high bits, and is in one of them (cuckoo hashing). A free
+place holds a key that cannot belong there, so that a plain comparison shows whether a key is in the table:
 
     i = k AND (M - 1)        j = (k >>> 32) AND (M - 1)        k is at i, at j, or not in the table
 
-With at least two and a half places a key nearly all tables can be built; if not, the table is doubled. Should that
-not help (keys whose two places are the same as those of two others), the last ones are left out and named.
+With at least two and a half places per key nearly all tables can be built; if not, the table is doubled. If that
+does not help (keys whose two places are the same as those of two others), the last keys are left out and listed.
 
 >>> table = Lookup.of([5, 2**40 + 5, -3], [0.1, 0.2, 0.3], default=1.0)
 >>> [table.find(key) for key in (5, 2**40 + 5, -3, 7)]
@@ -29,7 +29,7 @@ _DOUBLINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class Lookup(Generic[V]):
-    """Keys and values by place; ``left_out`` are keys that found none."""
+    """Keys and values by place; ``left_out`` are keys that got no place."""
 
     keys: tuple[int, ...]
     values: tuple[V, ...]
@@ -69,7 +69,7 @@ def _two_places(key: int, places: int) -> tuple[int, int]:
 
 
 def _not_here(place: int) -> int:
-    """Return a key that has neither of its places here, for any number of places above 1."""
+    """Return a key for which neither place is this one, for any number of places above 1."""
     other = place ^ 1
     return other << 32 | other
 

@@ -1,9 +1,9 @@
-"""A pilot: rows of which only the value is read, to learn how much each group varies before it is sampled.
+"""Draws a pilot: rows of which only the value is read, to learn how much each group varies before sampling.
 
-It is as large as the sample (the paper's T_w has the size b too, Algorithm 2), but no group has fewer than two
-rows if it has two. Its rows are drawn apart from the sample, by coins of their own. Were they the sample's first
-rows, its sizes n_g would depend on the very values that are then averaged, and the average would lean: a pilot
-that happens to be low often varies little too, and asks for no more rows that would put it right.
+The pilot is as large as the sample (the paper's T_w has the size b too, Algorithm 2), but no group has fewer than two
+pilot rows if it has two. The pilot is drawn independently of the sample, with its own random numbers. If it consisted
+of the sample's first rows, the sizes n_g would depend on the same values that are then averaged, and the average
+would be biased: a pilot that happens to be low often varies little too, and then no further rows correct it.
 
 >>> rides = pa.table({"id": range(20), "route": [n % 10 == 0 for n in range(20)], "fare": [n % 7 for n in range(20)]})
 >>> len(pilot_spread(rides, by="route", value="fare", keep_ratio=0.02))
@@ -25,7 +25,7 @@ from spillway.core.groups.stratified import stratified
 from spillway.core.groups.table_checks import budget_of, require_table
 from spillway.core.random import mix
 
-PILOT = 0x9107  # what sets the coins of pilots apart
+PILOT = 0x9107  # salt that makes a pilot's draws independent of the sample's
 
 
 def pilot(codes: Ints, coins: Ints, *, sizes: Ints, budget: int) -> Ints:
@@ -43,9 +43,10 @@ def pilot_spread(
     key: str | Sequence[str] | None = None,
     salt: int = 0,
 ) -> Spread:
-    """Return what a pilot says of a table's groups, for :func:`~.shed.shed` and :func:`~.estimate.estimate` to go by.
+    """Return the variation of a table's groups, learned from a pilot.
 
-    ``shed`` with the same arguments learns the same by itself; this is for whoever wants to estimate with it too.
+    The result is an argument of :func:`~.shed.shed` and :func:`~.estimate.estimate`. ``shed`` with the same arguments
+    learns the same by itself; call this function to estimate with it too.
     """
     require_table(table)
     budget = budget_of(keep_ratio, table.num_rows)
@@ -55,7 +56,7 @@ def pilot_spread(
 def learned(
     table: pa.Table, strata: Strata, values: Floats, budget: int, key: str | Sequence[str] | None, salt: int
 ) -> Spread:
-    """Return what a pilot of a table says of its groups."""
+    """Return the variation of a table's groups, learned from a pilot."""
     spread = SpreadConfig().build()
     coins = draws(table, key, salt=mix(salt, PILOT))
     at = pilot(strata.codes, coins, sizes=strata.sizes, budget=budget)

@@ -1,32 +1,32 @@
-"""How many rows of each group are drawn where the groups were counted: exact numbers instead of chances.
+"""Computes how many rows of each group are drawn where groups were counted: exact numbers, not probabilities.
 
-A table that can be read twice tells the size N_g of each group. So the budget is divided into whole rows n_g
+Where a table can be read twice, the size N_g of each group is known. So the budget is divided into whole rows n_g
 (:mod:`~spillway.core.groups.rates`), and the n_g rows with the smallest hashes are drawn:
 
     limit_g    the n_g-th smallest hash of the group        a row is kept if its hash is within it
     k_g        the rows within it: n_g, or more where the row at the limit has twins of the same hash
     w_g        N_g / k_g
 
-Hashes are exchangeable, so given k_g every choice of k_g rows is as likely: a simple random sample. Then
+Hashes are exchangeable, so given k_g every choice of k_g rows is equally likely: a simple random sample. Then
 
 - no group is missing: limit_g is at least the smallest hash of the group, and k_g >= 1;
-- weighted sums are unbiased, and weighted counts are exact: Σ w = N_g, where coins would leave a deviation of
-  N_g √((1 - π) / n_g).
+- weighted sums are unbiased, and weighted counts are exact: Σ w = N_g, where independent draws of rows would leave a
+  deviation of N_g √((1 - π) / n_g).
 
-**Candidates.** To find the n_g-th smallest of N_g hashes it is enough to look at those below
+**Candidates.** To find the n_g-th smallest of N_g hashes it is enough to search those below
 
     bound_g = max(smallest hash, (n_g + 3 √n_g + 4) / N_g of all hashes)
 
-In the rare case that fewer than n_g are there, all of them are drawn: k_g < n_g, and all of the above still holds.
-Groups of ``most_ranked`` rows or more are not worth a sort: their limit is n_g / N_g of all hashes, and k_g what is
-within it.
+In the rare case that there are fewer than n_g, all of them are drawn: k_g < n_g, and all of the above still holds.
+Groups that draw ``most_ranked`` rows or more are not worth a sort: their limit is n_g / N_g of all hashes, and k_g
+the number of rows within it.
 
-**The others.** Groups beyond the census are kept whole if that takes no more than half of the budget. Otherwise
-``others`` rows of each are drawn: what half of the budget allows, and at least one. A budget below one row a group
-leaves no choice but coins (:mod:`~spillway.core.groups.census`).
+**The others.** Groups that are not in the census are kept whole if that takes no more than half of the budget.
+Otherwise ``others`` rows of each are drawn: as many as half of the budget allows, and at least one. With a budget
+below one row per group only independent draws of rows are possible (:mod:`~spillway.core.groups.census`).
 
-**Twins.** Rows that are alike in all columns that are hashed have the same hash and are kept or dropped together.
-They are drawn as one and counted as many: a mean is then a ratio of two sums over draws, with a bias of the order
+**Twins.** Rows that are equal in all hashed columns have the same hash and are kept or dropped together.
+They are drawn as one row and counted as many: a mean is then a ratio of two sums over draws, with a bias of the order
 of 1/n_g.
 
 >>> census = Census.counted(1000, [11, 22], [980, 20])
@@ -56,10 +56,10 @@ _HALF = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """Of each listed group its rows to draw, its size and the bound below which they are looked for.
+    """The rows to draw of each listed group, its size, and the bound below which they are searched.
 
-    ``arrived``: all rows, of listed groups and of others.
-    ``others``: the rows to draw of each group that is not listed, None where they are kept whole.
+    ``arrived``: the number of all rows, of listed groups and of others.
+    ``others``: the rows to draw of each group that is not listed, None where these are kept whole.
     """
 
     keys: tuple[int, ...]
@@ -71,13 +71,13 @@ class Quota:
 
     @property
     def ranked(self) -> tuple[bool, ...]:
-        """Whether a group's limit is looked for among its hashes; if not, it is the bound."""
+        """Whether the limit of each group is searched among its hashes; if not, the limit is the bound."""
         return tuple(rows < MOST_RANKED for rows in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """The hash up to which rows of each listed group are kept, and their weight; the rest as in the quota."""
+    """The hash up to which each listed group's rows are kept, and their weight; ``others`` is as in the quota."""
 
     keys: tuple[int, ...]
     limits: tuple[int, ...]
@@ -102,10 +102,10 @@ def quota(
     at_least: int,
     accuracy: Accuracy | None = None,
 ) -> Quota | None:
-    """Divide a share of the rows among counted groups; None if that is less than one row a group.
+    """Divide a share of the rows among counted groups; return None if that is less than one row per group.
 
     :param smallest: the smallest hash of each group of the census
-    :param groups: how many there are, those of the census and others
+    :param groups: the number of all groups, in the census or not
     """
     rows, sizes = round(census.rows), np.asarray(census.counts, dtype=np.int64)
     budget = int(min(keep_ratio, 1.0) * rows + 1e-6)
@@ -131,7 +131,7 @@ def quota(
 
 
 def settled(planned: Quota, found: Mapping[int, tuple[int, int]]) -> Drawn:
-    """Return what is drawn, given the limit of each listed group and the rows within it."""
+    """Return the final limits and weights, given the limit of each listed group and the rows within it."""
     return Drawn(
         keys=planned.keys,
         limits=tuple(found[key][0] for key in planned.keys),
@@ -142,7 +142,7 @@ def settled(planned: Quota, found: Mapping[int, tuple[int, int]]) -> Drawn:
 
 
 def _others(budget: int, *, listed: int, groups: int, rows: int) -> int | None:
-    """Return the rows of each group that is not listed, None for all of them; one row a group fits.
+    """Return the rows of each group that is not listed, None for all of them; the budget allows one row per group.
 
     >>> _others(100, listed=10, groups=5, rows=40), _others(100, listed=10, groups=20, rows=900)
     (None, 2)

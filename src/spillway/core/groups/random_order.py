@@ -1,10 +1,10 @@
-"""The order in which rows are drawn: a hash of (salt, row key), a number of its own for each row.
+"""Computes the random order in which rows are drawn: a hash of (salt, row key), different for each row.
 
-The first k rows in this order are a simple random sample of size k, whatever k is: so a sample can be extended, cut
+The first k rows in this order are a simple random sample of size k, for any k: so a sample can be extended, cut
 and merged, and a replay draws the same rows. The hash is that of :mod:`spillway.core.row_hash`.
 
 Rows with equal keys would have equal hashes, and would be drawn together. Each repetition is therefore
-hashed again with the number of its occurrence. Without a key, a row's key is all its columns that can be hashed.
+hashed again with the number of its occurrence. If no key is given, all columns that can be hashed are the key.
 
 >>> draws(pa.table({"id": [1, 2, 1]}), None, salt=7)
 array([9148010362968143645,  538740968392105321, 4321162827048416340])
@@ -24,7 +24,7 @@ from spillway.core.groups.strata import names_of
 from spillway.errors import invalid
 
 Draw = Literal["even", "random"]
-"""How the rows of a group are drawn: evenly over their time (:mod:`.even`), or all alike (:mod:`.stratified`)."""
+"""How the rows of a group are drawn: evenly over their time (:mod:`.even`), or at random (:mod:`.stratified`)."""
 
 _MASK = 2**64 - 1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -41,7 +41,7 @@ def draws(table: pa.Table, key: str | Sequence[str] | None, *, salt: int) -> Int
 
 
 def group_draws(labels: pa.Table, *, salt: int) -> Ints:
-    """Return the same for groups, each given by its key: what cannot be hashed is taken as text.
+    """Return each group's place in the random order, by its key; columns that cannot be hashed are used as text.
 
     >>> group_draws(pa.table({"route": ["a", "b"]}), salt=7)
     array([ 6906419324712428799, -5102814268411407333])
@@ -61,8 +61,8 @@ def _hashed(columns: list[pa.ChunkedArray], salt: int, rows: int) -> Ints:
 
 
 def told_apart(hashes: Ints) -> Ints:
-    """Give the repetitions of a hash hashes of their own: the second, third, ... in the order of rows."""
-    sorted_ = np.sort(hashes)  # far quicker than an order, which is seldom needed
+    """Give each repetition of a hash a new hash: the second, third, ... in the order of rows."""
+    sorted_ = np.sort(hashes)  # far faster than an argsort, which is rarely needed
     if not (sorted_[1:] == sorted_[:-1]).any():
         return hashes
     order = np.argsort(hashes, kind="stable")
@@ -88,7 +88,7 @@ def mixed(hashes: Ints, numbers: Ints | int) -> Ints:
 
 
 def coins(number: int) -> Callable[[int], int]:
-    """Return what folds a number into hashes one by one: the coins of a window's rows."""
+    """Return a function that folds ``number`` into one hash at a time: the random numbers of a window's rows."""
     step, m1, m2, mask = number * int(_GOLDEN), int(_M1), int(_M2), _MASK
 
     def coin(hashed: int) -> int:
@@ -114,7 +114,7 @@ def mixed_one(number: int, hashed: int) -> int:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column in a type that the hash knows, if its values have one."""
+    """Return a column in a type that the hash supports, if there is one for its values."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _plain(column.cast(kind.value_type))

@@ -1,32 +1,33 @@
-"""How many rows each group gets: proportional (the paper), equal, or by how much its values vary (ours).
+"""Computes how many rows each group gets: proportional (the paper), equal, or by the variation of its values (ours).
 
 Given the sizes N_g of G groups and a budget of n rows, :func:`allocate` gives each group n_g of them with Σ n_g = n
-and a_g <= n_g <= N_g, where a_g = min(``at_least``, N_g): no group is lost, and a group too rare is kept whole.
+and a_g <= n_g <= N_g, where a_g = min(``at_least``, N_g): no group is lost, and a very rare group is kept whole.
 
     proportional   n_g = clip(θ N_g, a_g, N_g)                  the same rate for all but the rarest (Section VI-C2)
-    equal          n_g = clip(θ, a_g, N_g)                      what small groups leave is divided among the others
+    equal          n_g = clip(θ, a_g, N_g)                      what small groups cannot use is divided among others
     variance       minimise Σ_g c_g √(1/n_g - 1/N_g)            the expected relative errors of the groups' means
 
 with θ such that the budget is met. c_g = σ_g / |μ_g| is the variation of the values in group g, and
-√(1/n - 1/N) is how the error of a mean falls with the rows drawn without replacement.
+√(1/n - 1/N) is how the error of a mean falls with the number of rows drawn without replacement.
 
-**The variance rule.** Far below N_g the optimum is n_g ∝ c_g^(2/3), since a row more takes c_g / (2 n_g^(3/2))
-off the error. In x = n_g / N_g the term is √((1 - x) / x), which bends the wrong way near x = 1: the last rows of a
+**The variance rule.** Far below N_g the optimum is n_g ∝ c_g^(2/3), since one more row reduces the error by
+c_g / (2 n_g^(3/2)). In x = n_g / N_g the term is √((1 - x) / x), which is not convex near x = 1: the last rows of a
 group, which make it exact, are worth most. Its convex hull follows the curve up to x = 1/2 and is straight from
-there, so at a price λ a row
+there, so at a price λ per row
 
     2 c_g / N_g^(3/2) >= λ     the group is kept whole
     otherwise                  x^(3/2) √(1 - x) = c_g / (2 λ N_g^(3/2)),  x <= 1/2
 
-and the price is found by bisection. A group is thus sampled at half or less, or not at all.
+and the price is found by bisection. A group is thus either kept whole, or sampled at half or less.
 
-**Whole rows.** Parts of rows are given to the largest remainders. Ties go by ``order``, a hash of the group: no
-group is preferred for its place in the table.
+**Whole rows.** Rounding gives the remaining rows to the largest remainders. Ties are broken by ``order``, a hash of
+the group, so that no group is preferred for its place in the table.
 
 **Small budgets.** If the budget is below Σ a_g, ``exceed`` decides. With True every group keeps its a_g rows,
-which is more than the budget. With False the budget holds: a falls to what it allows, and if that is less than a
-row a group, n groups chosen by ``order`` keep one row each. All are as likely, so the ``chance`` of a group, n /
-G, goes into the weights and totals stay unbiased. ``reason`` says which of these happened.
+which is more than the budget. With False the budget holds: a is reduced to what the budget allows, and if that is
+less than one row per group, n groups chosen by ``order`` keep one row each. All groups are equally likely, so the
+``chance`` of a group, n / G, is part of the weights, and totals stay unbiased. ``reason`` says which of these
+happened.
 
 ==========  ==========================================
 symbol      meaning
@@ -62,14 +63,14 @@ from spillway.errors import invalid, unknown
 Rule = Literal["proportional", "equal", "variance"]
 RULES: tuple[str, ...] = get_args(Rule)
 
-_STEPS = 80  # halvings of the price at most: beyond the precision of a float
+_STEPS = 80  # bisection steps at most: beyond the precision of a float
 _HALF = np.linspace(0.0, 0.5, 4097)
 _CURVE = _HALF * np.cbrt(1.0 - _HALF)  # (x^(3/2) √(1 - x))^(2/3), almost x itself where x is small
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """The rows of each group, the chance that a group has rows at all, and how the budget was met, in words."""
+    """The rows of each group, the probability that a group has rows at all, and how the budget was met, in words."""
 
     rows: Ints
     budget: int
@@ -92,7 +93,7 @@ def allocate(
     exceed: bool = True,
     order: Ints | None = None,
 ) -> Allocation:
-    """Divide a budget of rows among groups; without a ``variation`` the variance rule is equal."""
+    """Divide a budget of rows among groups; without ``variation`` the variance rule divides equally."""
     sizes, order = _checked(sizes, budget, rule, variation, at_least, order)
     groups, arrived = len(sizes), int(sizes.sum())
     if budget >= arrived:
@@ -134,7 +135,7 @@ def _checked(
 
 
 def _needed(sizes: Ints, at_least: int) -> Ints:
-    """Return how many rows a floor of 1, 2, ... up to ``at_least`` takes."""
+    """Return how many rows a minimum of 1, 2, ... up to ``at_least`` rows per group takes."""
     up_to = np.bincount(np.minimum(sizes, at_least), minlength=at_least + 1)
     reaching = len(sizes) - np.cumsum(up_to)[:at_least]  # groups of more than 0, 1, ... rows
     return np.cumsum(reaching)
@@ -170,7 +171,7 @@ def _by_variance(N: Floats, a: Floats, c: Floats, n: float, order: Ints) -> Floa
 
     most = float((_CURVE[-1] * N[c > 0.0] / ideal[c > 0.0]).max())
     below, above = met(at, n, high=most * (1.0 + 1e-9))
-    # Groups that become whole at one and the same price may not all fit: the smallest first, as many as do.
+    # Groups that become whole at the same price may not all fit: as many as do are made whole, the smallest first.
     jump = np.flatnonzero((above >= N) & (below < N))
     jump = jump[np.lexsort((order[jump], N[jump] - below[jump]))]
     fits = np.cumsum(N[jump] - below[jump]) <= n - below.sum() + 1e-6
@@ -180,13 +181,13 @@ def _by_variance(N: Floats, a: Floats, c: Floats, n: float, order: Ints) -> Floa
 
 
 def _grown(shares: Floats, base: Floats, most: Floats, n: float) -> Floats:
-    """Use up the budget: raise groups in proportion to a base, none beyond its most."""
+    """Use up the budget: raise groups in proportion to ``base``, each at most to ``most``."""
     base = np.maximum(base, 1e-9 * base.max())
     return met(lambda theta: np.clip(base * theta, shares, most), n, high=float((most / base).max()))[0]
 
 
 def met(at: Callable[[float], Floats], budget: float, *, high: float) -> tuple[Floats, Floats]:
-    """Return the divisions just within the budget and just beyond it, by bisection on θ."""
+    """Return the allocations just within the budget and just above it, by bisection on θ."""
     low = 0.0
     if at(high).sum() <= budget:
         return at(high), at(high)
@@ -199,7 +200,7 @@ def met(at: Callable[[float], Floats], budget: float, *, high: float) -> tuple[F
 
 
 def _whole(shares: Floats, least: Ints, sizes: Ints, budget: int, order: Ints) -> Ints:
-    """Round to whole rows: the largest remainders get the rows that are left."""
+    """Round to whole rows: the largest remainders get the remaining rows."""
     whole = np.clip(np.floor(shares + 1e-9).astype(np.int64), least, sizes)
     left = budget - int(whole.sum())
     while left > 0:

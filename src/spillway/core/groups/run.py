@@ -1,13 +1,14 @@
-"""Groups and windows in memory: shed every window, and answer each of its groups with an interval.
+"""Sheds every window of a table in memory, and answers each of its groups with an estimate and its interval.
 
-Window by window, in the order of their ends (Figure 6): the concept, here the exact sizes of the groups, gives each
-group its rows; these are drawn and answer the query; and what they say of the groups' variation is kept for the
-next window (:class:`~spillway.core.groups.spread.Spread`). So the variance rule goes by nothing but rows that were
-processed anyway, and the first window is divided equally. With ``pilot`` it also goes by a pilot of each
+Windows are processed in the order of their ends (Figure 6). The concept, here the exact sizes of the groups, gives
+each group its number of rows; these rows are drawn and answer the query; and the variation that they show is kept for
+the next window (:class:`~spillway.core.groups.spread.Spread`). So the variance rule uses only rows that were
+processed anyway, and the first window is divided equally. With ``pilot`` it also uses a pilot of each
 window, as many rows as are kept, of which only the value is read.
 
-**Overlapping windows** draw apart: the order of a row is a hash of (salt, row key, window). With one order for
-all, a window would draw the rows again from which its own sizes of samples were derived, and lean towards them.
+**Overlapping windows** draw independently: the order of a row is a hash of (salt, row key, window). With a single
+order for all windows, a window would draw again the rows from which its own sample sizes were derived, and would be
+biased towards them.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def run(
     - ``window`` is ``tumbling(...)``, ``sliding(...)`` or ``session(...)``.
     - ``aggregate`` is ``"count"``, ``"sum"``, ``"mean"``, ``"median"``, ``"min"`` or ``"max"``, a ``Quantile`` or a
       ``Ratio``, a function of values and weights, or (init, incr, final).
-    - ``spread`` is what is known of the groups already; it goes on learning.
+    - ``spread`` is what has been learned about the groups so far; it continues to learn.
     - ``draw`` is ``"even"``, over the time of a group's rows in the window, or ``"random"``.
     - The other options are those of :func:`~spillway.core.groups.shed.shed`.
 
@@ -113,7 +114,7 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """The columns of a table that the query reads: by row, or by group (labels, keys, ties)."""
+    """The columns of a table that the query reads, one entry per row, or per group (labels, keys, ties)."""
 
     codes: Ints
     order: Ints
@@ -126,7 +127,7 @@ class _Stream:
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """What is asked of each window, and how its rows are shed."""
+    """What to compute for each window, and how to shed its rows."""
 
     aggregate: Aggregate
     level: float
@@ -139,7 +140,7 @@ class _Query:
     salt: int
 
     def window(self, stream: _Stream, inside: Ints, number: int, spread: Spread) -> tuple[pa.Table, int, int]:
-        """Shed and answer one window: its groups' estimates, how many rows were kept, how many groups are missing."""
+        """Shed and answer one window; return its groups' estimates and how many rows are kept and groups missing."""
         groups, codes = np.unique(stream.codes[inside], return_inverse=True)
         sizes, keys, order = np.bincount(codes).astype(np.int64), stream.keys[groups], stream.order[inside]
         y = None if stream.values is None else stream.values[inside]
@@ -160,7 +161,7 @@ class _Query:
         )
         sampled = Sampled(codes[kept], weights, len(groups), self.level, design)
         found = self._answer(stream, sampled, inside[kept], keys, spread)
-        if self.aggregate == "count":  # what arrived was counted: nothing is left to estimate
+        if self.aggregate == "count":  # arrived rows were counted exactly: there is nothing to estimate
             N = sizes.astype(np.float64)
             found = Estimates(N, N, N)
         if y is not None:
@@ -169,7 +170,7 @@ class _Query:
         return answers, len(kept), int(np.count_nonzero(rows == 0))
 
     def empty(self, stream: _Stream) -> pa.Table:
-        """Return the answer to no window at all."""
+        """Return the answer for a table without windows."""
         none = np.empty(0)
         whole = none.astype(np.int64)
         return answered(stream.labels.slice(0, 0), Estimates(none, none, none), whole, whole)
@@ -221,7 +222,7 @@ def _stream(
 
 
 def _in_time(table: pa.Table, time: str | None, window: Window | Session, ties: Ints) -> tuple[Ints, Times]:
-    """Return the rows that have a time, in its order (the same for any order of the table), and those times."""
+    """Return the rows that have a time, sorted by it (ties do not depend on the table's order), and their times."""
     if time is None:
         rows = np.arange(table.num_rows)
         return rows, rows
@@ -241,7 +242,7 @@ def _kind(table: pa.Table, time: str | None, window: Window | Session) -> pa.Dat
 def _bounded(
     answers: pa.Table, bounds: list[tuple[float, float, int]], kind: pa.DataType, unit: Unit
 ) -> pa.Table:
-    """Put the start and the end of each row's window before its columns."""
+    """Insert the start and the end of each row's window as the first columns."""
     scale = 1 if isinstance(unit, str) else unit
     repeats = [rows for _, _, rows in bounds]
     for place, name in enumerate(("start", "end")):

@@ -1,4 +1,4 @@
-"""Groups in memory: what ``Spillway.groups`` does to a stream, done to a pyarrow Table."""
+"""Sheds rows of groups of a pyarrow Table in memory, as ``Spillway.groups`` does on a stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spillway.core.groups.stratified import stratified
 from spillway.core.groups.table_checks import budget_of, require_new, require_table, taken
 from spillway.errors import unknown
 
-METADATA = b"spillway.groups"  # the key of a schema's metadata that holds, as JSON, what was done
+METADATA = b"spillway.groups"  # key in the schema's metadata for a JSON record of what was done
 
 
 def shed(
@@ -38,16 +38,16 @@ def shed(
 ) -> pa.Table:
     """Keep the given share of a table's rows, some of each group, and add the weight of each kept row.
 
-    - ``by`` is the column that makes the groups, or several; nulls are a group.
+    - ``by`` is the column that defines the groups, or several; nulls are a group.
     - ``rule`` says how many rows each group gets: ``"proportional"``, ``"equal"`` or ``"variance"``.
-    - ``value`` names the number whose variation the variance rule goes by; without it that rule is equal.
-    - ``key`` names what makes a row different from the others; by default all columns do.
+    - ``value`` names the column whose variation the variance rule uses; without it that rule divides equally.
+    - ``key`` names the columns that distinguish a row from the others; by default all columns.
     - ``at_least`` is how many rows each group keeps. If that is more than ``keep_ratio`` allows, with ``exceed``
-      more rows are kept, and without it groups will be missing.
-    - ``spread`` is what is known of the groups' variation. By default it is learned from a pilot: as many rows as
-      are to be kept, drawn apart from the sample, of which only ``value`` is read.
-    - ``along`` names a column of times or other numbers along which the rows of a group are drawn evenly; neighbours
-      are often alike. By default they are drawn at random.
+      more rows are kept, and without it groups may be missing.
+    - ``spread`` is the learned variation of the groups. By default it is learned from a pilot: as many rows as
+      are to be kept, drawn independently of the sample, of which only ``value`` is read.
+    - ``along`` names a column of times or other numbers along which the rows of a group are drawn evenly, because
+      neighbours are often similar. By default they are drawn at random.
 
     The schema's metadata hold, under ``spillway.groups``, the numbers of rows and groups and the rule's reason.
 
@@ -84,7 +84,7 @@ def shed(
 
 
 def group_chance(table: pa.Table) -> float:
-    """Return with what chance a group of a table that was shed has rows: 1, unless the budget was below one each.
+    """Return the probability that a group of a shed table has rows: 1, unless the budget was below one row each.
 
     >>> kept = shed(pa.table({"g": [0, 1, 2, 3]}), by="g", keep_ratio=0.5, exceed=False)
     >>> group_chance(kept)
@@ -101,7 +101,7 @@ def _told(table: pa.Table, found: Allocation) -> bytes:
         "budget_rows": found.budget,
         "groups": len(found.rows),
         "missing_groups": found.missing,
-        "group_chance": found.chance * group_chance(table),  # of what was shed before, too
+        "group_chance": found.chance * group_chance(table),  # includes earlier shedding
         "reason": found.reason,
     }
     return json.dumps(told).encode()

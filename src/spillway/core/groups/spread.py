@@ -1,23 +1,24 @@
-"""How much the values of each group vary, learned from rows that were processed anyway.
+"""Learns how much the values of each group vary, from rows that were processed anyway.
 
 The variance rule needs c_g = σ_g / |μ_g| of groups that are about to be sampled. Reading all rows for it would
-answer the query itself, so it comes from samples: those of earlier windows, and a pilot where there are none.
-Per group three numbers are kept, a count n, a mean m and a sum of squares S, and all samples fold into them:
+already answer the query, so c_g comes from samples: those of earlier windows, and a pilot where there are none.
+Three numbers are kept per group, a count n, a mean m and a sum of squares S, and all samples are added to them:
 
     n' = γ n + k        m' = m + (x̄ - m) k / n'        S' = γ S + S_x + (x̄ - m)² γ n k / n'
 
-where k, x̄ and S_x belong to the new sample and γ, the ``memory``, forgets: a window that is j windows old weighs
-γ^j. A group whose mean moves from window to window counts as one that varies.
+where k, x̄ and S_x belong to the new sample, and γ, the ``memory``, makes old samples fade: a window that is j
+windows old has weight γ^j. A group whose mean changes from window to window counts as one that varies.
 
-**Few rows.** One row says nothing about a variance, and two say little. So each group is drawn towards the others:
+**Few rows.** One row shows nothing about a variance, and two show little. So each group is shrunk towards the
+others:
 
-    s_g = √(S_g / (n_g - 1)) / M_g                             what its own rows say
-    c_0 = Σ (n_g - 1) s_g / Σ (n_g - 1)                        what all groups say
-    c_g = (ν c_0 + (n_g - 1) s_g) / (ν + n_g - 1)              ν: ``prior_rows``, what the others are worth
+    s_g = √(S_g / (n_g - 1)) / M_g                             from the group's own rows
+    c_0 = Σ (n_g - 1) s_g / Σ (n_g - 1)                        from all groups
+    c_g = (ν c_0 + (n_g - 1) s_g) / (ν + n_g - 1)              ν: ``prior_rows``, the weight of the other groups
 
-Standard deviations are averaged, not variances: the expected error that the rule makes small is linear in c_g. A
+Standard deviations are averaged, not variances: the expected error that the rule minimises is linear in c_g. A
 group that was never seen has c_g = c_0. M_g is |m_g|, but no less than its own standard error: a mean of about
-zero would otherwise claim the whole budget for a relative error that nothing can make small.
+zero would otherwise take the whole budget for a relative error that cannot be made small.
 
 **Bounded.** At most ``most_groups`` are remembered, by a 64-bit hash of their key. When there are more, those with
 the fewest remembered rows are forgotten.
@@ -38,13 +39,13 @@ from spillway.errors import invalid
 
 
 def group_keys(labels: pa.Table) -> Ints:
-    """Return a 64-bit hash of each group's key, under which it is remembered."""
+    """Return a 64-bit hash of each group's key, by which the group is remembered."""
     return group_draws(labels, salt=0)
 
 
 @dataclass(frozen=True, slots=True)
 class SpreadConfig:
-    """How much of the past counts, what the other groups are worth in rows, and how many groups are remembered."""
+    """How fast old samples fade, the weight of other groups in rows, and how many groups are remembered."""
 
     memory: float = 0.8
     prior_rows: float = 1.0
@@ -59,12 +60,12 @@ class SpreadConfig:
             raise invalid("most_groups", self.most_groups, "a whole number >= 1")
 
     def build(self, state: Mapping[str, Any] | None = None) -> Spread:
-        """Return what is known about groups: nothing, or what a snapshot holds."""
+        """Return an empty ``Spread``, or one restored from a snapshot."""
         return Spread(self, state)
 
 
 class Spread:
-    """Per group a forgetful count, mean and sum of squares of processed values.
+    """A fading count, mean and sum of squares of the processed values of each group.
 
     >>> spread = SpreadConfig().build()
     >>> keys = np.array([11, 22])
@@ -87,7 +88,7 @@ class Spread:
         return len(self._keys)
 
     def copy(self) -> Spread:
-        """Return one that knows the same and can learn without this one."""
+        """Return an independent copy."""
         twin = Spread(self.config)
         for name in _FIELDS:
             setattr(twin, f"_{name}", getattr(self, f"_{name}").copy())
@@ -95,7 +96,7 @@ class Spread:
 
     @np.errstate(over="ignore", invalid="ignore")
     def learn(self, keys: Ints, *, codes: Ints, values: Floats) -> None:
-        """Take in a sample: ``codes`` say to which of ``keys`` each value belongs; only finite ones count."""
+        """Add a sample: ``codes`` are the positions in ``keys`` of each value's group; only finite values count."""
         seen = np.isfinite(values)
         codes, values = codes[seen], values[seen]
         k = np.bincount(codes, minlength=len(keys)).astype(np.float64)
@@ -115,7 +116,7 @@ class Spread:
 
     @np.errstate(over="ignore", invalid="ignore")
     def variation(self, keys: Ints) -> Floats:
-        """Return c_g = σ_g / |μ_g| of each group, drawn towards that of all."""
+        """Return c_g = σ_g / |μ_g| of each group, shrunk towards the value of all groups."""
         n, m, S = self._counts, self._means, self._squares
         M2 = np.maximum(m**2, S / np.maximum(n, 1.0) ** 2)
         known = (n > 1.0) & (M2 > 0.0)
@@ -131,10 +132,10 @@ class Spread:
         return found
 
     def deviation(self, keys: Ints, *, rows: Floats, means: Floats) -> tuple[Floats, Floats] | None:
-        """Return σ_g = c_g |μ_g| and from how many rows it is known, or None if nothing is known yet.
+        """Return σ_g = c_g |μ_g| and the number of rows behind it, or None if nothing is known yet.
 
-        μ_g is the mean of what is remembered and of the sample at hand, its ``rows`` and ``means``, together: one
-        small row alone would promise a small deviation.
+        μ_g is the mean of the remembered rows and of the current sample (its ``rows`` and ``means``) together:
+        a single row with a small value would give a deviation that is too small.
         """
         if not (self._counts > 1.0).any():
             return None
@@ -145,12 +146,12 @@ class Spread:
         return self.variation(keys) * np.abs(together), n
 
     def within(self) -> tuple[float, float]:
-        """Return the squares around the groups' means, all groups together, and their degrees of freedom."""
+        """Return the squares around the groups' means, summed over all groups, and their degrees of freedom."""
         n, S = self._counts, self._squares
         return float(S[n > 1.0].sum()), float((n[n > 1.0] - 1.0).sum())
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state as a JSON-ready dict, from which ``build(state)`` goes on exactly."""
+        """Return the state as a JSON-ready dict, from which ``build(state)`` continues exactly."""
         arrays = {name: getattr(self, f"_{name}").tolist() for name in _FIELDS}
         return {"kind": self.kind, "version": self.version, **arrays}
 
@@ -172,7 +173,7 @@ class Spread:
         return at, hit
 
     def _places(self, keys: Ints) -> Ints:
-        """Return where each group is remembered, making room for new ones."""
+        """Return the position of each group, after inserting new groups."""
         _, hit = self._find(keys)
         merged = np.concatenate([self._keys, keys[~hit]])
         order = np.argsort(merged, kind="stable")
@@ -190,5 +191,5 @@ class Spread:
                 setattr(self, f"_{name}", getattr(self, f"_{name}")[most])
 
 
-_MOST_VARIATION = 1e9  # values whose squares overflow a float vary without measure
+_MOST_VARIATION = 1e9  # for values whose squares overflow a float
 _FIELDS = ("keys", "counts", "means", "squares")

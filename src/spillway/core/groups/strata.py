@@ -1,4 +1,4 @@
-"""Groups of a table's rows: each row's group, each group's size, each group's key.
+"""Finds the groups of a table's rows: each row's group number, each group's size and key.
 
 Two rows are in one group if all columns of ``by`` are equal. As in Spark's ``groupBy`` nulls are equal to each
 other and so are NaNs, and 0.0 equals -0.0. Groups are numbered in the order in which they first appear.
@@ -24,7 +24,7 @@ from spillway.errors import SpillwayError, invalid, unknown
 
 @dataclass(frozen=True, slots=True)
 class Strata:
-    """The groups of a table: ``codes`` has one number a row, ``sizes`` and ``labels`` one entry a group."""
+    """The groups of a table: ``codes`` has one number per row, ``sizes`` and ``labels`` one entry per group."""
 
     codes: Ints
     sizes: Ints
@@ -55,7 +55,7 @@ def strata_of(table: pa.Table, by: str | Sequence[str]) -> Strata:
 
 
 def names_of(field: str, given: str | Sequence[str], table: pa.Table) -> list[str]:
-    """Return a name or several as a list of columns that the table has."""
+    """Return one or several column names as a list, or raise if the table does not have them."""
     names = [given] if isinstance(given, str) else list(given) if isinstance(given, list | tuple) else []
     if not names or not all(isinstance(name, str) for name in names):
         raise invalid(field, given, "the name of a column, or a list of names")
@@ -104,5 +104,5 @@ def _numbered(column: pa.Array) -> Ints:
     return np.asarray(indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-# Groups of such keys could be numbered, but not taken out of their table or hashed.
+# Groups with such keys could be numbered, but such columns cannot be taken from a table or hashed.
 _REFUSED = (pa.types.is_string_view, pa.types.is_binary_view, pa.types.is_interval)

@@ -1,7 +1,7 @@
-"""A sample of exactly n_g rows of each group: the n_g that come first in the random order of the group's rows.
+"""Draws exactly n_g rows of each group: those that come first in the random order of the group's rows.
 
-Every row of a group is as likely, n_g / N_g, and stands for N_g / n_g rows: its weight. A sum of weights is N_g
-exactly, and a weighted sum of any numbers has the true total as its mean over all salts.
+Every row of a group is kept with probability n_g / N_g, and represents N_g / n_g rows: its weight. A sum of
+weights is exactly N_g, and the mean of a weighted sum of any numbers over all salts is the true total.
 
 >>> codes, order = np.array([0, 1, 0, 0]), np.array([5, 1, 9, 2])
 >>> rows, weights = stratified(codes, order, sizes=np.array([3, 1]), rows=np.array([2, 1]))
@@ -22,7 +22,7 @@ def stratified(
     """Return the numbers of the kept rows, in the order of the table, and their weights.
 
     ``order`` is each row's place in the random order, as :func:`draws` gives it; ``rows`` is n_g; ``chance`` is the
-    probability that a group was to have rows at all.
+    probability that a group had rows at all.
     """
     by_group = np.lexsort((order, codes))
     starts = np.cumsum(sizes) - sizes
@@ -33,6 +33,6 @@ def stratified(
 
 
 def weights_of(sizes: Ints, rows: Ints, chance: float) -> Floats:
-    """Return how many rows each kept row of a group stands for."""
+    """Return how many rows each kept row of a group represents."""
     found: Floats = np.divide(sizes, rows * chance, out=np.zeros(len(sizes)), where=rows > 0)
     return found

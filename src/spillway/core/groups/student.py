@@ -1,8 +1,8 @@
-"""Quantiles of Student's t for any level and any degrees of freedom from 1 up, also broken ones.
+"""Computes quantiles of Student's t for any level and any degrees of freedom from 1 up, also fractional ones.
 
 With t = √ν tan θ the distribution function is 1/2 + C ∫_0^θ cos^(ν-1), a smooth function on a finite range: the
-integral is done by Gauss and Legendre, the quantile by bisection. Beyond 200 degrees of freedom Cornish and
-Fisher's expansion around the normal quantile is exact to nine digits.
+integral is computed by Gauss-Legendre quadrature, the quantile by bisection. Beyond 200 degrees of freedom the
+Cornish-Fisher expansion around the normal quantile is exact to nine digits.
 
 >>> t_quantile(0.95, np.array([1.0, 2.0, 9.0, 1e9])).round(4)
 array([12.7062,  4.3027,  2.2622,  1.96  ])
@@ -37,7 +37,7 @@ def require_level(level: float) -> float:
 
 
 def z_quantile(level: float) -> float:
-    """Return how many standard deviations each side of the mean hold the given share of a normal distribution.
+    """Return how many standard deviations on each side of the mean hold the given share of a normal distribution.
 
     >>> round(z_quantile(0.95), 4)
     1.96
@@ -46,7 +46,7 @@ def z_quantile(level: float) -> float:
 
 
 def t_quantile(level: float, dof: Floats) -> Floats:
-    """Return the same for Student's t; without degrees of freedom it is infinite."""
+    """Return the same quantile for Student's t; without degrees of freedom it is infinite."""
     unique, at = np.unique(np.asarray(dof, dtype=np.float64), return_inverse=True)
     found = np.full(len(unique), np.inf)
     z = z_quantile(level)

@@ -1,4 +1,4 @@
-"""What every way of shedding a table checks before it begins."""
+"""Checks the arguments that all ways of shedding a table have in common."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spillway.errors import SpillwayError, invalid
 
 
 def require_ratio(name: str, value: Any) -> float:
-    """Return a share, or raise."""
+    """Return a share as a float, or raise."""
     ratio = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
     if not 0.0 <= ratio <= 1.0:
         raise invalid(name, value, "a number from 0 to 1")
@@ -22,7 +22,7 @@ def require_ratio(name: str, value: Any) -> float:
 
 
 def budget_of(keep_ratio: Any, rows: int) -> int:
-    """Return how many of so many rows a share is, to the nearest.
+    """Return the share ``keep_ratio`` of ``rows``, rounded to the nearest whole number.
 
     >>> budget_of(0.02, 1225), budget_of(0.5, 1)
     (25, 1)
@@ -31,7 +31,7 @@ def budget_of(keep_ratio: Any, rows: int) -> int:
 
 
 def require_table(table: Any, *, name: str = "table") -> None:
-    """Raise if this is no pyarrow Table, or one of which two columns have the same name.
+    """Raise if this is not a pyarrow Table, or if two of its columns have the same name.
 
     >>> require_table({"route": ["a"]})
     Traceback (most recent call last):
@@ -52,7 +52,7 @@ def require_table(table: Any, *, name: str = "table") -> None:
 
 
 def taken(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
-    """Return the rows of these numbers, or raise if a column is of a type that pyarrow cannot take rows of."""
+    """Return the rows with these numbers, or raise if pyarrow cannot take rows of a column's type."""
     try:
         return table.take(pa.array(rows))
     except pa.ArrowNotImplementedError as error:
@@ -63,7 +63,7 @@ def taken(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
 
 
 def require_new(field: str, name: Any, table: pa.Table) -> None:
-    """Raise if a column that is to be added is there already, or its name is no name."""
+    """Raise if a column to be added exists already, or its name is not a non-empty string."""
     if not isinstance(name, str) or not name:
         raise invalid(field, name, "the name of a column")
     if name in table.column_names:

@@ -1,23 +1,23 @@
-"""The rows that one task keeps of its part of a batch, whose groups it can count: plans meet what has really come.
+"""Selects the rows that one task keeps of its part of a batch, by planned probabilities and the task's own counts.
 
-Chances are planned before a batch is looked at (:mod:`~spillway.core.groups.census`). A task that has all its rows at
-hand knows better: groups that nobody has heard of are there, others come in bursts, and coins make counts uncertain.
-So it draws rows by number. With N_g rows of group g at hand and b = ``share`` of all rows,
+Probabilities are planned before a batch is read (:mod:`~spillway.core.groups.census`). A task that has all its rows
+knows more: there are groups that were unknown, others come in bursts, and independent draws make counts uncertain.
+So the task draws fixed numbers of rows. With N_g rows of group g in the task and b = ``share`` of all rows,
 
-    x_g = min(π_g N_g, b / 4)        a group with a planned chance; none takes more than a quarter
-    x_g = min(N_g, 2)                one without; together no more than half of b, or what the others leave
+    x_g = min(π_g N_g, b / 4)        a group with a planned probability; none takes more than a quarter
+    x_g = min(N_g, 2)                one without; together at most half of b, or what the others leave
     y_g = clip(θ x_g, a, N_g)        a = 1 if there are at most 3/2 b groups, or else 0
     Σ y = clip(Σ clip(x, a, N), b, 3/2 b)
 
-Up to half more than b is kept where the plan says so: windows are longer than batches, and a plan that is right for
-the window is not to be turned over by each batch. Beyond that everything shrinks by the same θ.
+Up to half more than b is kept where the plan says so: windows are longer than batches, and a single batch should not
+override a plan that is right for the window. Beyond that everything shrinks by the same θ.
 
 **Draw.** k_g = ⌊y_g + u_g⌋ with u_g uniform by a hash, and the k_g smallest hashes are drawn:
 
     y_g >= 1     k_g >= 1, so the group is not missing; given k_g a simple random sample: w = N_g / k_g, and Σ w = N_g
-    y_g < 1      k_g is 1 with chance y_g, and then w = N_g / y_g
+    y_g < 1      k_g is 1 with probability y_g, and then w = N_g / y_g
 
-Both are unbiased: of each row E[w; drawn] = 1. Rows with the same hash are drawn together and share the weight.
+Both are unbiased: E[w; drawn] = 1 for each row. Rows with the same hash are drawn together and share the weight.
 
 >>> keys = np.array([1] * 98 + [2, 2]); hashes = np.arange(100) * 7919 % 100
 >>> weights = portion(keys, hashes, np.where(keys == 1, 0.05, np.nan), share=0.06)
@@ -40,9 +40,9 @@ _MOST = 1.5
 
 
 def portion(keys: Ints, hashes: Ints, chances: Floats, *, share: float) -> Floats:
-    """Return the weight of each row, 0 for those that are not kept.
+    """Return the weight of each row, 0 if it is not kept.
 
-    :param chances: the chance that was planned for the row's group, NaN where none was
+    :param chances: the keep probability planned for each row's group, NaN where none was planned
     """
     if share >= 1.0 or not len(keys):
         return np.ones(len(keys))

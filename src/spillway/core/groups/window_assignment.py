@@ -1,10 +1,10 @@
-"""Which windows a row is in: by time, by count, or by session.
+"""Assigns rows to windows by time, by count, or by session.
 
-    tumbling, sliding    [kδ, kδ + ω) for whole k, as :mod:`spillway.core.windows` has them
-    by count             the same over row numbers, from row 0 on; a window is delivered when it is full
+    tumbling, sliding    [kδ, kδ + ω) for whole k, as in :mod:`spillway.core.windows`
+    by count             the same with row numbers from 0 as times; a window is delivered when it is full
     session              rows that follow each other by less than the gap γ; the window ends γ after its last row
 
-Sessions are those of the whole stream: the groups of one session are its strata.
+Sessions belong to the whole stream, not to one group: the groups within a session are its strata.
 
 >>> from spillway.core.windows import sliding
 >>> [(k, first, last) for k, _, _, first, last in cuts(np.array([0, 3, 4, 11]), sliding(6, 3))]
@@ -47,7 +47,7 @@ class Session:
 
 
 def session(gap: float | str, *, unit: float = 1) -> Session:
-    """Session windows with the given gap: a number, or a duration such as ``"5 minutes"``.
+    """Return session windows with the given gap: a number, or a duration such as ``"5 minutes"``.
 
     >>> session("5 minutes")
     Session(gap=300000000, unit='us')
@@ -71,11 +71,12 @@ def require_window(window: Any, *, counted: bool) -> Window | Session:
 
 
 def cuts(times: Times, window: Window | Session, *, full: bool = False) -> Iterator[Cut]:
-    """Yield number, start and end of each window that has rows, and from which row to which they go.
+    """Yield each window that has rows: its number, start, end, first row and the row after its last.
 
-    Sessions don't overlap, so they need no numbers to be told apart: theirs is 0.
+    Sessions don't overlap, so their number is always 0.
 
-    ``times`` is sorted and in units of the window; ``full`` leaves windows out that reach beyond the last row.
+    ``times`` is sorted and in units of the window; ``full`` leaves out windows that reach beyond the
+    first or the last row.
     """
     if not len(times):
         return
@@ -96,7 +97,7 @@ def cuts(times: Times, window: Window | Session, *, full: bool = False) -> Itera
 
 
 def _numbers(times: Times, size: int, slide: int) -> npt.NDArray[np.int64]:
-    """Return the numbers of all windows that can have rows: a silence in the data costs nothing."""
+    """Return the numbers of all windows that can have rows; a gap in the data costs nothing."""
     newest = np.unique(np.floor_divide(times, slide).astype(np.int64))
     reach = -(-size // slide)
     found = np.unique(newest[:, None] - np.arange(reach)[None, :])
@@ -104,7 +105,7 @@ def _numbers(times: Times, size: int, slide: int) -> npt.NDArray[np.int64]:
 
 
 def times_of(table: pa.Table, name: str, window: Window | Session) -> tuple[Times, npt.NDArray[np.bool_]]:
-    """Return a time column in units of the window, and which rows have a time."""
+    """Return a time column in units of the window, and a mask of the rows that have a time."""
     if name not in table.column_names:
         raise unknown("time", name, table.column_names)
     kind = table.schema.field(name).type

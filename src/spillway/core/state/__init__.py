@@ -1,1 +1,1 @@
-"""The forms in which state is kept: JSON records and blobs of arrays."""
+"""The formats in which state is stored: JSON records, and blobs of arrays."""

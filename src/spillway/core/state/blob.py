@@ -1,9 +1,9 @@
-"""State as bytes: a header in JSON, then the arrays one after the other, with a checksum over all of it.
+"""Stores state as bytes: a header in JSON, then the arrays one after the other, with a checksum over everything.
 
     magic · version · length of the header · header · arrays · CRC-32
 
 The header lists each array's name, type and shape. Whole numbers are written in the narrowest type that holds
-them. A blob that is torn, foreign or of another version is refused, so that nothing starts in a condition that
+them. A blob that is incomplete, foreign or of another version is refused, so that nothing starts in a state that
 it could not have reached itself.
 """
 
@@ -29,7 +29,7 @@ _AFRESH = "start without a state"
 
 @dataclass(frozen=True)
 class BlobFormat:
-    """How the state of one kind of thing is written: six bytes that begin it, a version, and whose it is.
+    """The format of one kind of state: the six bytes it begins with, a version, and the name of its owner.
 
     >>> birds = BlobFormat(b"BIRDS_", version=1, owner="a flock")
     >>> meta, arrays = birds.read(birds.write({"rows": 2}, {"times": np.array([[3, 4]])}))
@@ -46,7 +46,7 @@ class BlobFormat:
     owner: str
 
     def write(self, meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-        """Return one blob; ``meta`` is whatever JSON can say."""
+        """Return one blob; ``meta`` may hold anything that JSON can express."""
         packed = {name: _narrow(array) for name, array in arrays.items()}
         entries = [(name, array.dtype.str, array.shape) for name, array in packed.items()]
         header = json.dumps({"meta": dict(meta), "arrays": entries}).encode()
@@ -77,7 +77,7 @@ class BlobFormat:
 
 
 def together(parts: Mapping[str, Mapping[str, npt.NDArray[Any]]]) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of several parts in one mapping, each name after that of its part.
+    """Return the arrays of several parts in one mapping, each name prefixed by that of its part.
 
     >>> whole = together({"left": {"rows": np.zeros(1)}, "right": {"rows": np.ones(2)}})
     >>> list(whole), under("right.", whole)["rows"].tolist()

@@ -1,8 +1,8 @@
-"""Snapshots: the state of a controller or an estimator as a JSON-ready dict, and back.
+"""Converts the state of a controller or an estimator to a JSON-ready dict (a snapshot), and back.
 
-A state is a dataclass of numbers, None, and lists of numbers. Its dict form carries what it is the state of
-(``kind``) and the ``version`` of its layout. Anything else is refused with an error that says what was found,
-so that a torn or foreign file never starts a controller in a condition that it could not have reached itself.
+A state is a dataclass of numbers, None, and lists of numbers. Its dict also holds the ``kind`` of thing that the
+state belongs to and the ``version`` of its layout. Anything else is refused with an error that says what was found,
+so that an incomplete or foreign file never starts a controller in a state that it could not have reached itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ StateT = TypeVar("StateT")
 
 
 def to_snapshot(state: Any, *, kind: str, version: int) -> dict[str, Any]:
-    """Return the state as a JSON-ready dict that shares nothing with it."""
+    """Return the state as a JSON-ready dict that shares no objects with it."""
     found: dict[str, Any] = {"kind": kind, "version": version}
     for field in fields(state):
         found[field.name] = _copy(getattr(state, field.name))

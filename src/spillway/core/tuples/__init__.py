@@ -1,4 +1,4 @@
-"""What to shed: single tuples, uniformly or by utility."""
+"""Selects which single tuples to shed, uniformly or by utility."""
 
 from spillway.core.tuples.cut import GRID, KEEP_ALL, Cut, Ranks, Values, cut_for
 from spillway.core.tuples.shed import apply, shed

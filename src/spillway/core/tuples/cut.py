@@ -1,10 +1,10 @@
-"""Which single tuples to keep: a cut through the utilities, the part above it kept whole.
+"""Computes which single tuples to keep: a cut through the utilities, above which all rows are kept.
 
-Given the share of rows to keep, :func:`cut_for` answers with three inclusion probabilities:
+Given the share of rows to keep, :func:`cut_for` returns three inclusion probabilities:
 
-    u > cut    1         the rows that matter
+    u > cut    1         the rows that matter most
     u = cut    at        ties, broken by the row's hash
-    u < cut    below     the floor: what no class may fall under
+    u < cut    below     the floor, the least share of any class
 
 Without a utility all rows tie, and ``at`` is the keep ratio: uniform shedding is the case of one class.
 
@@ -14,8 +14,8 @@ because q + (1 - q) φ = r. The cut is the (1 - q) quantile of the utility. With
 M = P(u = cut) the ties get π = (q - A) / M of their ranks and at = π + (1 - π) φ.
 
 Rows that must never be dropped use up their part first: of N rows with a share s protected,
-r = (keep - s) / (1 - s). If they alone are more than the query can take, nothing else is kept beyond a sliver
-(a hundredth of what was asked), so that the query goes on measuring the rest.
+r = (keep - s) / (1 - s). If they alone are more than the query can process, only a small remainder of the others is
+kept (a hundredth of the requested share), so that the query continues to measure them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from spillway.errors import invalid
 
 
 def _grid() -> tuple[float, ...]:
-    """Ranks at which the utility's distribution is summarised: even in the middle, geometric at both ends."""
+    """Return the ranks at which a utility is summarised: evenly spaced in the middle, geometric at both ends."""
     tails = [2.0 ** (-k / 4) for k in range(4, 41)]
     even = [k / 64 for k in range(65)]
     return tuple(sorted({*even, *tails, *(1.0 - t for t in tails)}))
@@ -40,14 +40,14 @@ GRID = _grid()
 
 
 class Distribution(Protocol):
-    """How a utility is distributed over the ordinary rows."""
+    """The interface of a utility's distribution over the ordinary rows."""
 
     def at(self, rank: float) -> tuple[float, float, float]:
         """Return the value at a rank with the shares strictly below it and up to it."""
 
 
 class Values:
-    """The distribution of values that are all at hand: exact."""
+    """The exact distribution of values that are all available."""
 
     def __init__(self, values: Sequence[float]) -> None:
         self._ordered = sorted(values)
@@ -65,7 +65,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The distribution of a utility as a sketch gives it: its quantiles at the ranks of :data:`GRID`."""
+    """The distribution of a utility as estimated by a sketch: its quantiles at the ranks of :data:`GRID`."""
 
     quantiles: tuple[float, ...]
 
@@ -78,8 +78,8 @@ class Ranks:
     def at(self, rank: float) -> tuple[float, float, float]:
         """Return the value at a rank with the shares strictly below it and up to it.
 
-        A value that fills several grid points is a class of its own: its edges lie between grid points and
-        are taken half-way. A value met once is a point of a continuous distribution, without mass.
+        A value at several grid points is a class of its own: its edges lie between grid points and
+        are assumed half-way. A value at one grid point is a point of a continuous distribution, without mass.
         """
         v = self.quantiles
         i = min(range(len(GRID)), key=lambda k: abs(GRID[k] - rank))
@@ -100,7 +100,7 @@ class Cut:
     below: float
 
     def probability(self, utility: float) -> float:
-        """Return the chance that an ordinary row of this utility is kept."""
+        """Return the probability that an ordinary row of this utility is kept."""
         return 1.0 if utility > self.value else self.at if utility == self.value else self.below
 
     def to_dict(self) -> dict[str, Any]:

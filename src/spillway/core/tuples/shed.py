@@ -1,4 +1,4 @@
-"""Single tuples in memory: what ``Spillway.tuples`` does to a stream, done to a pyarrow Table."""
+"""Sheds single tuples of a pyarrow Table in memory, as ``Spillway.tuples`` does on a stream."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def apply(
 
 
 def utilities(table: pa.Table, name: str | None) -> npt.NDArray[np.float64]:
-    """Return a column as ranks can use it: null and NaN are minus infinity, no column is all zeros."""
+    """Return the utilities to rank by: null and NaN are minus infinity; without a column all are zero."""
     if name is None:
         return np.zeros(table.num_rows)
     kind = table.schema.field(name).type

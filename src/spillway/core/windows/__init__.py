@@ -1,4 +1,4 @@
-"""What to shed: whole windows, so that every window that is delivered is exact."""
+"""Selects whole windows to shed, so that every window that is delivered is exact."""
 
 from spillway.core.windows.arrangement import (
     Arrangement,

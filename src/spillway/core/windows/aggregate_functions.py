@@ -1,9 +1,9 @@
-"""Aggregate functions as (init, incr, final): the usual ones by name, and any other.
+"""Defines aggregate functions as (init, incr, final): the usual ones by name, and any other.
 
-``init`` gives the state of a window that opens, ``incr`` updates it with a value, and ``final`` turns it into the
+``init`` returns the state of a new window, ``incr`` updates it with a value, and ``final`` converts it to the
 result. Nothing else in this package knows what a function computes: whole windows are dropped, so the result of
-one that is delivered is exact whatever the function. The named ones treat a missing value (None) as SQL does:
-``count`` counts rows, and ``sum``, ``mean``, ``min`` and ``max`` pass over it.
+a delivered window is exact for any function. The named functions treat a missing value (None) as SQL does:
+``count`` counts rows, and ``sum``, ``mean``, ``min`` and ``max`` ignore it.
 
 >>> mean = function_of("mean")
 >>> mean.over([1, 2, 6])
@@ -25,14 +25,14 @@ from spillway.errors import invalid, unknown
 
 @dataclass(frozen=True, slots=True)
 class AggregateFunction:
-    """F(init, incr, final); ``incr`` returns the new state and must not share it between windows."""
+    """F(init, incr, final); ``incr`` returns the new state, which windows must not share."""
 
     init: Callable[[], Any]
     incr: Callable[[Any, Any], Any]
     final: Callable[[Any], Any]
 
     def over(self, values: Iterable[Any]) -> Any:
-        """Return the result over a window that holds these values."""
+        """Return the result for a window that holds these values."""
         state = self.init()
         for value in values:
             state = self.incr(state, value)
@@ -81,7 +81,7 @@ Function = str | AggregateFunction | Callable[[list[Any]], Any] | tuple[Any, Any
 
 
 def function_of(given: Function) -> AggregateFunction:
-    """Return a function by its name, from its three parts, or from one that takes all values of a window."""
+    """Return a function given by its name, by its three parts, or as one that takes all values of a window."""
     if isinstance(given, AggregateFunction):
         return given
     if isinstance(given, str):

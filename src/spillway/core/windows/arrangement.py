@@ -1,30 +1,30 @@
-"""Arrangements of windowed aggregates as values, and the window of the drop that stands before them.
+"""Defines arrangements of windowed aggregates, and computes the windows of a drop that is placed before them.
 
-    sliding(3, 2) >> sliding(3, 3)                          a pipeline: the second reads what the first gives
+    sliding(3, 2) >> sliding(3, 3)                          a pipeline: the second reads the results of the first
     sliding(3, 2) | sliding(3, 3)                           a fan-out: both read the same stream
     sliding(4, 1) >> (sliding(3, 2) | sliding(3, 3))        any composition
 
 A window of size ω and slide δ is the half-open interval [kδ, kδ + ω) for a whole number k, its index. An
-aggregate gives one tuple per window, and that tuple's time is the window's start. ``drop_window`` follows the
+aggregate returns one tuple per window, and that tuple's time is the window's start. ``drop_window`` follows the
 paper's Table 2, in whole units:
 
     pipeline    ω = ω_1 + ... + ω_k - (k - 1)                     δ = δ_k
     fan-out     ω = lcm(δ_i) + max(ω_i - δ_i)                     δ = lcm(δ_i)
     gap         B = min over leaves of ⌊B_i δ_i / δ⌋
 
-Both rules are associative and compose: going from the leaves to the input or path by path gives the same. The
-pipeline's -1 per level is one unit: the last stamp inside [T, T + ω) is T + ω - 1. Only window starts have to be
-whole units for this; the tuples themselves may have any time.
+Both rules are associative and compose: applying them from the leaves to the input or path by path gives the same
+result. The pipeline's -1 per level is one unit: the last stamp inside [T, T + ω) is T + ω - 1. Only window starts
+have to be whole units for this; the tuples themselves may have any time.
 
-``(a | b) >> c`` stands for ``(a >> c) | (b >> c)``: each branch goes on into a ``c`` of its own.
+``(a | b) >> c`` means ``(a >> c) | (b >> c)``: each branch continues with its own ``c``.
 
-**Units.** Numbers are whole multiples of ``unit`` (1 unless said otherwise). Durations such as ``"5 minutes"``
-are whole microseconds, the finest step of a Spark timestamp, and ``drop_window`` answers in microseconds. The
-two do not mix, nor do different units.
+**Units.** Numbers are whole multiples of ``unit`` (1 by default). Durations such as ``"5 minutes"``
+are whole microseconds, the finest step of a Spark timestamp, and ``drop_window`` returns microseconds. Numbers and
+durations cannot be mixed, nor can different units.
 
 **Gaps.** A window of the drop holds δ/δ_i windows of leaf i. A leaf that may miss B_i in a row allows
-B_i δ_i/δ drop windows. If that is less than one, ``drop_gap`` is 0: no drop can stand before this fan-out
-without breaking the leaf's bound, and it belongs behind the split, into the branches.
+B_i δ_i/δ drop windows. If that is less than one, ``drop_gap`` is 0: a drop before this fan-out would break the
+leaf's bound, so drops have to be placed behind the split, in the branches.
 
 =======  =================================================================
 symbol   meaning
@@ -95,7 +95,7 @@ class Arrangement(ABC):
 
     @abstractmethod
     def levels(self) -> tuple[Level, ...]:
-        """Return the tree of aggregates: those that read the input, and below each those that read it.
+        """Return the tree of aggregates: those that read the input, and below each one those that read its results.
 
         >>> first, second = ((sliding(4, 1) | tumbling(2)) >> tumbling(6)).levels()
         >>> first.window, [level.window for level in first.below], second.window
@@ -111,11 +111,11 @@ class Arrangement(ABC):
         return tuple(path for level in self.levels() for path in level.paths())
 
     def leaves(self) -> tuple[Window, ...]:
-        """Return the last window of each path: what the user sees."""
+        """Return the last window of each path, whose results the user sees."""
         return tuple(path[-1] for path in self.paths())
 
     def gaps(self, max_gap: int | Sequence[int]) -> tuple[int, ...]:
-        """Return the bound of each leaf, given one for all or one for each."""
+        """Return the bound on the gap of each leaf, given one bound for all leaves or one for each."""
         leaves = self.leaves()
         given: Any = [max_gap] * len(leaves) if isinstance(max_gap, Real) else max_gap
         if not isinstance(given, list | tuple) or len(given) != len(leaves):
@@ -129,7 +129,7 @@ class Arrangement(ABC):
         return tuple(map(int, given))
 
     def drop_gap(self, max_gap: int | Sequence[int]) -> int:
-        """Return how many windows of the drop may go in a row; 0 if a single one is too many for some leaf.
+        """Return how many windows may be dropped in a row; 0 if a single one is too many for some leaf.
 
         >>> (sliding(3, 2) | sliding(3, 3)).drop_gap([9, 4]), (sliding(3, 2) | sliding(3, 3)).drop_gap(2)
         (2, 0)
@@ -141,13 +141,13 @@ class Arrangement(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One aggregate in the tree of an arrangement, and the aggregates that read what it gives."""
+    """One aggregate in the tree of an arrangement, and the aggregates that read its results."""
 
     window: Window
     below: tuple[Level, ...] = ()
 
     def paths(self) -> Iterator[Path]:
-        """Yield the windows from here to each leaf."""
+        """Yield the windows from this level to each leaf."""
         if not self.below:
             yield (self.window,)
         for level in self.below:
@@ -186,7 +186,7 @@ class Window(Arrangement):
 
     @property
     def extent(self) -> int:
-        """What a window reaches beyond the start of the next one, ω - δ."""
+        """How far a window extends beyond the start of the next one, ω - δ."""
         return self.size - self.slide
 
     def drop_units(self) -> tuple[int, int]:
@@ -200,7 +200,7 @@ class Window(Arrangement):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pipeline(Arrangement):
-    """Aggregates of which each reads what the one before gives."""
+    """Aggregates of which each reads the results of the one before."""
 
     stages: tuple[Arrangement, ...]
     unit: Unit = field(init=False, compare=False)
@@ -215,12 +215,12 @@ class Pipeline(Arrangement):
         )
 
     def drop_units(self) -> tuple[int, int]:
-        """Return the rule of the pipeline, from the leaves to the input."""
+        """Return size and slide in whole units, by the rule of the pipeline, from the leaves to the input."""
         branches = self.levels()
         return _fan_out([_above(level) for level in branches])
 
     def levels(self) -> tuple[Level, ...]:
-        """Return the tree; a fan-out that goes on gives each of its branches what follows."""
+        """Return the tree; the stages after a fan-out are repeated below each of its branches."""
         below: tuple[Level, ...] = ()
         for stage in reversed(self.stages):
             below = tuple(_grafted(level, below) for level in stage.levels())
@@ -242,7 +242,7 @@ class FanOut(Arrangement):
         return self.joint.join(repr(branch) for branch in self.branches)
 
     def drop_units(self) -> tuple[int, int]:
-        """Return the rule of the fan-out."""
+        """Return size and slide in whole units, by the rule of the fan-out."""
         return _fan_out([branch.drop_units() for branch in self.branches])
 
     def levels(self) -> tuple[Level, ...]:
@@ -251,7 +251,7 @@ class FanOut(Arrangement):
 
 
 def tumbling(size: Length, *, unit: float = 1) -> Window:
-    """Windows that touch and do not overlap: a number, or a duration such as ``"5 minutes"``.
+    """Return windows that touch and do not overlap; the size is a number, or a duration such as ``"5 minutes"``.
 
     >>> tumbling("90 seconds"), tumbling("90 seconds") == tumbling("1 minute 30 seconds")
     (tumbling('90 seconds'), True)
@@ -261,7 +261,7 @@ def tumbling(size: Length, *, unit: float = 1) -> Window:
 
 
 def sliding(size: Length, slide: Length, *, unit: float = 1) -> Window:
-    """Windows of a size, one every slide; both numbers, or both durations.
+    """Return windows of the given size, one every ``slide``; both are numbers, or both durations.
 
     >>> sliding(3, 4)
     Traceback (most recent call last):
@@ -285,7 +285,7 @@ def _written(value: Length) -> tuple[str, ...]:
 
 
 def _outside(units: int, unit: Unit) -> float:
-    """Return a length as the user would write it."""
+    """Return a length as the user would write it: a number, or microseconds."""
     return units if isinstance(unit, str) else units * unit
 
 
@@ -298,7 +298,7 @@ def _listed(windows: Sequence[Window]) -> str:
 
 
 def _parts(of: Arrangement, kind: type[Pipeline] | type[FanOut]) -> tuple[Arrangement, ...]:
-    """Return what an arrangement contributes to a longer one of the same kind: a >> (b >> c) is one pipeline."""
+    """Return the parts that an arrangement adds to a longer one of the same kind: a >> (b >> c) is one pipeline."""
     if isinstance(of, kind):
         return of.stages if isinstance(of, Pipeline) else of.branches
     return (of,)
@@ -323,14 +323,14 @@ def _named(unit: Unit) -> str:
 
 
 def _grafted(level: Level, below: tuple[Level, ...]) -> Level:
-    """Put levels below every leaf of a level."""
+    """Return a level with other levels added below each of its leaves."""
     return Level(
         level.window, tuple(_grafted(child, below) for child in level.below) if level.below else below
     )
 
 
 def _above(level: Level) -> tuple[int, int]:
-    """Return the window of the drop before a level and all that is below it."""
+    """Return the window of the drop before a level and everything below it."""
     if not level.below:
         return level.window.drop_units()
     size, slide = _fan_out([_above(child) for child in level.below])

@@ -1,43 +1,45 @@
-"""Which windows to drop: a coin per batch of windows, with a bound on the gap and a debt that is paid back.
+"""Decides which windows to drop: a random draw per batch of windows, with bounded gaps and compensation.
 
-Windows are numbered along the time line. B consecutive ones are a batch, and each batch has a coin that says drop
-with probability p (Section 3.4): dropping neighbours together is what makes early drops possible. The coin of
-batch b is a hash of (salt, b), so the same windows are dropped whenever they are decided. Then, window by window,
+Windows are numbered along the time line. B consecutive windows are a batch, and each batch has a random draw (its
+"coin") that says drop with probability p (Section 3.4): dropping neighbours together makes early drops possible. The
+draw of batch b is a hash of (salt, b), so the same windows are dropped whenever the decision is made. Then, window by
+window,
 
-    coin says drop   run < B               drop                        run + 1
+    draw says drop   run < B               drop                        run + 1
                      run = B               open: B windows are missing already        run = 0, owed + 1
-    coin says keep   owed > 0, run < B     drop, to compensate         run + 1, owed - 1
+    draw says keep   owed > 0, run < B     drop, to compensate         run + 1, owed - 1
                      otherwise             open                        run = 0
 
-So there is never a run of more than B dropped windows, at least one opens after each dropped batch, and when two
-batches in a row are to be dropped the first window of the second opens and a later one that the coin kept goes in
-its place. Opened against the coin and dropped against the coin cancel, so a share p is dropped in the long run.
+So there is never a run of more than B dropped windows, and at least one opens after each dropped batch. When two
+batches in a row are to be dropped, the first window of the second batch opens, and a later window that was to be kept
+is dropped instead. Both exceptions cancel, so a share p is dropped in the long run.
 
-**Smaller batches, even coins.** What holds in the long run need not hold for the next few windows, which a controller
-asks for. There ``batch`` may be less than B (neighbours need not go together where windows do not overlap), and with
-``even`` the coins follow the golden ratio: coin b is the fraction of c + b φ. It is as uniform as a hash, but any few
-in a row are spread out, so that they keep their share up to a window or two.
+**Smaller batches, even draws.** What holds in the long run need not hold for the next few windows, which matter to a
+controller. For this purpose ``batch`` may be less than B (neighbours need not be dropped together where windows do
+not overlap), and with ``even`` the draws follow the golden ratio: draw b is the fractional part of c + b φ. It is as
+uniform as a hash, but successive draws are spread out, so that even a few windows keep their share up to a window or
+two.
 
-**Limit.** One window of B + 1 has to open: p is limited to B / (B + 1). Up to there the debt is a queue that
-empties again and again.
+**Limit.** One window of B + 1 has to open: p is limited to B / (B + 1). Up to this limit the debt ``owed`` always
+returns to zero.
 
-**Pieces.** ``decide`` goes on where it stopped, and ``state`` is all it remembers. Windows decided in pieces are
-decided as in one go. Between pieces p may change: the coin of a batch that has begun stands, a new p holds from
-the next batch on. With p = 0 nothing is dropped from the very next window, and the debt is forgiven: there is
-nothing to shed any more.
+**Pieces.** ``decide`` continues where it stopped, and ``state`` is all that it remembers. Windows decided in several
+calls are decided as in one call. Between calls p may change: the draw of a batch that has begun stays, a new p
+applies from the next batch on. With p = 0 nothing is dropped from the very next window, and the debt is cancelled:
+there is nothing to shed any more.
 
-**Gaps.** ``decide`` knows no rows: it counts gaps on the time line, in window numbers, as it must where windows are
-decided ahead of time. A window that opens and has no rows delivers nothing, so on a stream with empty windows more
-than B of the results that exist may be missing in a row. Where the rows are at hand ``decide_filled`` is told which
-windows have results. It passes over the others, and a window ends a gap only if it has a result for every leaf.
+**Gaps.** ``decide`` does not see rows: it counts gaps on the time line, in window numbers, because windows may have
+to be decided ahead of time. A window that opens and has no rows delivers nothing, so on a stream with empty windows
+more than B of the existing results may be missing in a row. Where all rows are available, ``decide_filled`` receives
+the windows that have results. It skips the others, and a window ends a gap only if it has a result for every leaf.
 
 ======  =================================================================
 symbol  meaning
 ======  =================================================================
 p       ``drop_probability``
-B       ``max_gap``, in windows of the drop; also the windows that share a coin, unless ``batch`` is given
+B       ``max_gap``, in windows of the drop; also the windows that share a draw, unless ``batch`` is given
 run     windows dropped in a row up to now
-owed    windows opened although the coin said drop, not yet made up for
+owed    windows opened although the draw said drop, not compensated yet
 ======  =================================================================
 
 >>> drops = DropConfig(max_gap=2, salt=7).build()
@@ -59,12 +61,12 @@ from spillway.core.state.records import from_snapshot, to_snapshot
 from spillway.errors import SpillwayError, invalid
 
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio
-_FAR = 1_000_000  # windows; over a longer silence the coins are not counted out
+_FAR = 1_000_000  # windows; over a longer gap in the data windows are not decided one by one
 
 
 @dataclass(frozen=True, kw_only=True)
 class DropConfig:
-    """The bound on the gap, in windows of the drop, and the coins: their salt, how many share one, how they fall."""
+    """The bound on the gap, in windows of the drop, and the draws: salt, windows per draw, even or not."""
 
     max_gap: int
     salt: int = 0
@@ -84,25 +86,25 @@ class DropConfig:
 
     @property
     def together(self) -> int:
-        """How many windows share a coin."""
+        """How many windows share a draw."""
         return self.batch or self.max_gap
 
     def coin(self, batch: int) -> int:
-        """Return the coin of a batch, to be compared with a threshold."""
+        """Return the draw of a batch, a number to compare with a threshold."""
         if not self.even:
             return mix(self.salt, batch)
         return (mix(self.salt) + batch * _GOLDEN + 2**63) % 2**64 - 2**63
 
     def build(self, state: Mapping[str, Any] | None = None) -> Drops:
-        """Return the decisions, at their beginning or where a snapshot left off."""
+        """Return a new ``Drops``, or one restored from a snapshot."""
         return Drops(self, state)
 
 
 @dataclass
 class DropState:
-    """The next window to decide, the run and the debt up to it, and the coin of the batch that it is in.
+    """The next window to decide, the run and the debt before it, and the draw of its batch.
 
-    Before the first window ``next`` is None. ``dropping`` is 1 or 0, and None where a batch is yet to begin.
+    Before the first window ``next`` is None. ``dropping`` is 1 or 0, and None if the batch has not begun.
     """
 
     next: int | None = None
@@ -130,10 +132,10 @@ class Drops:
             raise invalid("state.owed", self.state.owed, "0 or more")
 
     def decide(self, first: int, last: int, drop_probability: float) -> list[bool]:
-        """Return for each window from ``first`` up to but without ``last`` whether it is kept.
+        """Return whether each window from ``first`` up to but without ``last`` is kept.
 
-        Windows between the last one decided and ``first`` are decided on the way. One that has been decided
-        cannot be asked for again: keep the answer.
+        Windows between the last decided one and ``first`` are decided as well. A window that has been decided
+        cannot be requested again: store the answer.
         """
         require_number("drop_probability", drop_probability, 0.0, 1.0)
         state = self.state
@@ -145,7 +147,7 @@ class Drops:
         return [self._kept(drop_probability, limit) for _ in range(last - state.next)][skipped:]
 
     def decide_filled(self, filled: Mapping[int, bool], drop_probability: float) -> dict[int, bool]:
-        """Return for each window that has results whether it is kept; ``filled`` says which of them end a gap.
+        """Return whether each window that has results is kept; ``filled`` says which of them end a gap.
 
         >>> drops = DropConfig(max_gap=1, salt=3).build()
         >>> drops.decide_filled({0: True, 2: True, 4: False, 7: True}, 1.0)
@@ -164,7 +166,7 @@ class Drops:
         return kept
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state as a JSON-ready dict, from which ``build(state)`` goes on exactly."""
+        """Return the state as a JSON-ready dict, from which ``build(state)`` continues exactly."""
         return to_snapshot(self.state, kind=self.kind, version=self.version)
 
     def _require_new(self, window: int) -> None:
@@ -196,7 +198,7 @@ class Drops:
 
 
 class DropLog:
-    """Decisions that are remembered, for all who ask: groups whose windows come at different moments, or a replay.
+    """Stores decisions for several readers: groups whose windows come at different moments, or a replay.
 
     >>> log = DropLog(DropConfig(max_gap=2, salt=7).build())
     >>> [log.kept(window, 0.5) for window in (0, 3, 2, 1)]
@@ -208,7 +210,7 @@ class DropLog:
         self._decided = dict(decided or {})
 
     def kept(self, window: int, drop_probability: float) -> bool:
-        """Return whether a window is kept, deciding it and those before it if need be.
+        """Return whether a window is kept; decide it and those before it if necessary.
 
         Without ``drops`` the windows that are not in the log are dropped.
         """

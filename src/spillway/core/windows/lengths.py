@@ -1,4 +1,4 @@
-"""Lengths of windows as whole numbers: of a unit, or of microseconds where they are durations.
+"""Converts lengths of windows to whole numbers: of a unit, or of microseconds where they are durations.
 
 >>> microseconds("size", "1 minute 30 seconds"), microseconds("size", "0.1 ms")
 (90000000, 100)
@@ -15,7 +15,7 @@ from spillway.errors import invalid
 
 MICROSECONDS = "us"
 MOST = 2**62
-"""Units that a window may be long."""
+"""The maximum length of a window, in units."""
 
 Unit = float | str
 
@@ -23,7 +23,7 @@ _ULPS = 4.0
 
 
 def units_of(name: str, value: Any, unit: Any) -> tuple[int, Unit]:
-    """Return a length as a whole number of units, and what the unit is.
+    """Return a length as a whole number of units, and the unit.
 
     >>> units_of("size", 1.5, 0.5), units_of("size", "2 ms", 1)
     ((3, 0.5), (2000, 'us'))
@@ -40,7 +40,7 @@ def units_of(name: str, value: Any, unit: Any) -> tuple[int, Unit]:
     else:
         units = float(value) / float(unit)
         whole = round(units)
-        fits = abs(units - whole) <= _ULPS * math.ulp(units)  # 0.3 is 3 units of 0.1, although not quite
+        fits = abs(units - whole) <= _ULPS * math.ulp(units)  # 0.3 counts as 3 units of 0.1
     if whole < 1 or not fits:
         hint = f"pass unit= a step that {value!r} is a multiple of, the same one for all windows"
         raise invalid(name, value, f"a whole number of units of {unit!r}", hint=hint)
@@ -50,7 +50,7 @@ def units_of(name: str, value: Any, unit: Any) -> tuple[int, Unit]:
 
 
 def microseconds(name: str, value: Any) -> int:
-    """Return a duration, a text or a timedelta, in microseconds."""
+    """Return a duration, given as a text or a timedelta, in microseconds."""
     exact = exact_seconds(name, value) * 10**6
     if exact.denominator != 1:
         raise invalid(name, value, "a whole number of microseconds, the finest step of a timestamp")

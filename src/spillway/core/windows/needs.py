@@ -1,7 +1,7 @@
-"""Which rows and which windows are needed, given the windows of the drop that are kept: exactly, for whole ranges.
+"""Computes exactly, for whole ranges, which rows and which windows are needed, given the kept windows of the drop.
 
 :mod:`~spillway.core.windows.reach` answers the same question for one window of the drop at a time, as the paper does:
-with one interval, which is an upper bound. Here decisions are at hand, and answers are looked up by a plan.
+with one interval, which is an upper bound. Here the decisions are known, and a plan looks the answers up.
 
 On Spark the result of a window [s, s + ω) has the time s + ω - 1 µs (``window_time``), so in a pipeline an inner
 window is needed if a needed window below contains its last microsecond:
@@ -11,15 +11,15 @@ window is needed if a needed window below contains its last microsecond:
     a row of time t is needed by an aggregate   if an allowed window of it contains t
 
 All sizes and slides are multiples of one granule, their greatest common divisor, so a question about t has the
-same answer everywhere in [j g, (j + 1) g). The answers are worked out for whole ranges of granules and windows, and
+same answer everywhere in [j g, (j + 1) g). The answers are computed for whole ranges of granules and windows, and
 the plan only looks them up. No row is kept that no window needs.
 
-**What is left of the work.** Each row has a part in every window that contains it. If a share p of the drop's windows
-goes, a share 1 - p of these parts is left where the drop stands right before a leaf. Above one, less goes: an inner
-window is needed as long as any of the outer ones that read it is. :func:`shares_left` counts that along actual
-decisions, for p from 0 to the most that the bound on gaps allows. In a pipeline a tenth of the work is taken to lie
-behind the inner aggregate, where a share p goes in any case; so p rises with the overload and does not jump to its
-most where dropping windows hardly helps.
+**The work that is left.** Each row adds work to every window that contains it. If a share p of the drop's windows
+is dropped, a share 1 - p of this work is left where the drop stands right before a leaf. Above a leaf, less is saved:
+an inner window is needed as long as any of the outer windows that read it is. :func:`shares_left` counts this along
+actual decisions, for p from 0 to the maximum that the bound on gaps allows. In a pipeline a tenth of the work is
+assumed to be behind the inner aggregate, where a share p is always saved; so p rises with the overload and does not
+jump to its maximum where dropping windows hardly helps.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ STEPS = 32
 _MOST_COUNTED = 400_000  # granules
 _MOST_DECIDED = 20_000  # windows of the drop
 _FEW_DECIDED = 4_000
-_BEHIND = 0.1  # of the work of a pipeline, behind its first aggregate
+_BEHIND = 0.1  # of the work of a pipeline: assumed to be behind its first aggregate
 
 
 @dataclass(frozen=True)
 class Kept:
-    """The windows of the drop that were decided, from number ``first`` on; all others are kept."""
+    """The decided windows of the drop, from number ``first`` on; all others are kept."""
 
     slide: int
     first: int = 0
     bits: str = ""
 
     def of(self, starts: NDArray[np.int64]) -> Bools:
-        """Return for windows with these starts whether the drop window that they begin in is kept."""
+        """Return whether the drop windows in which windows with these starts begin are kept."""
         index = starts // self.slide - self.first
         bits = np.frombuffer(self.bits.encode(), dtype=np.uint8) == ord("1")
         inside = (index >= 0) & (index < len(bits))
@@ -68,12 +68,12 @@ def granule_of(arrangement: Arrangement) -> int:
 
 
 def span_of(arrangement: Arrangement) -> int:
-    """Return how far apart a row and the end of the last window that it has a part in can be."""
+    """Return how far the end of the last window that uses a row can be from the row."""
     return max(sum(window.size for window in path) for path in arrangement.paths())
 
 
 def inner_of(arrangement: Arrangement) -> int:
-    """Return how far after a row the last leaf window can begin that it has a part in."""
+    """Return how long after a row the last leaf window that uses it can begin."""
     return max(sum(window.size for window in path[:-1]) for path in arrangement.paths())
 
 
@@ -105,9 +105,10 @@ def open_windows(level: Level, first: int, count: int, granule: int, kept: Kept)
 
 
 def together_of(arrangement: Arrangement, max_gap: int) -> int:
-    """Return how many windows of the drop should go together: enough for early drops, and no more.
+    """Return how many windows of the drop should be dropped together: enough for early drops, and no more.
 
-    A row is in ω/δ windows of the drop at a time, and twice as many in a row leave half of their rows without one.
+    A row is in ω/δ windows of the drop at a time; if twice as many in a row are dropped, half of their rows are in no
+    kept window.
 
     >>> from spillway.core.windows import sliding, tumbling
     >>> together_of(tumbling("1 hour"), 9), together_of(sliding("3 hours", "1 hour"), 9)
@@ -118,7 +119,7 @@ def together_of(arrangement: Arrangement, max_gap: int) -> int:
 
 
 def shares_left(arrangement: Arrangement, level: Level, max_gap: int) -> tuple[float, ...]:
-    """Return the share of an aggregate's work that is left for p = 0, ... in :data:`STEPS` steps up to the most.
+    """Return the share of an aggregate's work that is left, for p in :data:`STEPS` steps from 0 to the maximum.
 
     >>> from spillway.core.windows import sliding, tumbling
     >>> def half(of: Arrangement, max_gap: int) -> float:

@@ -1,19 +1,19 @@
-"""Which part of a stream a kept window of the drop needs, at the input and at every level below it.
+"""Computes which part of a stream a kept window of the drop needs, at the input and at every level below it.
 
 The drop decides windows K = 0, 1, ... of slide δ. Leaf i delivers its windows that start in [Kδ, Kδ + δ) if K is
-kept. Going from the leaves to the input, what is read by the levels has to be there in [Kδ - b, Kδ + a):
+kept. From the leaves to the input, the stream that the levels read has to be complete in [Kδ - b, Kδ + a):
 
     leaf             b = 0                      a = δ - δ_i + ω_i
-    start stamps     b = b'                     a = a' - 1 + ω       the window of the last needed stamp, whole
+    start stamps     b = b'                     a = a' - 1 + ω       the whole window of the last needed stamp
     end stamps       b = b' + ω - 1             a = a'
     side by side     b = max b_i                a = max a_i
 
 where b', a' are those of the levels below. With start stamps this is the paper's Table 2: b = 0 and a is the size
 of ``Arrangement.drop_window``.
 
-**Stamps.** The paper gives an aggregate's result the start of its window as its time. Spark's ``window_time``, and
-``F.window`` of a window, take the last microsecond inside. Then a result of the second level reaches back to windows
-that begin before it, and b counts how far. A pipeline's range has the same length either way.
+**Stamps.** In the paper the time of an aggregate's result is the start of its window. Spark's ``window_time``, and
+``F.window`` of a window, use the last microsecond inside. Then a result of the second level also needs windows
+that begin before it, and b counts how long before. A pipeline's range has the same length either way.
 
 A row at time t is needed if Kδ - b <= t < Kδ + a for some kept K; a window of a level is needed if its stamp is in
 the range that the levels below it need.
@@ -58,7 +58,7 @@ class Reach:
         return self.before + self.after
 
     def kept_by(self, time: float, slide: int) -> range:
-        """Return the windows of the drop of which any one keeps a tuple of this time.
+        """Return the windows of the drop that need a tuple of this time: it is kept if any of them is.
 
         >>> list(Reach(before=0, after=5).kept_by(7, slide=3))
         [1, 2]
@@ -67,13 +67,13 @@ class Reach:
 
 
 def reach(arrangement: Arrangement, stamp: Stamp = "start") -> Reach:
-    """Return what a kept window of the drop before an arrangement needs of the input."""
+    """Return the range of the input that a kept window of the drop before an arrangement needs."""
     _, slide = arrangement.drop_units()
     return reach_of(arrangement.levels(), slide, stamp)
 
 
 def reach_of(levels: Sequence[Level], slide: int, stamp: Stamp = "start") -> Reach:
-    """Return what levels that read the same stream need of it, given the slide of the drop."""
+    """Return the range of a stream that the levels reading it need, given the slide of the drop."""
     if stamp not in get_args(Stamp):
         raise unknown("stamp", stamp, get_args(Stamp))
     parts = [_one(level, slide, stamp) for level in levels]

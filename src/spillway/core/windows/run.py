@@ -1,4 +1,4 @@
-"""Windows in memory: what ``Spillway.windows`` does to a stream, done to a pyarrow Table."""
+"""Sheds whole windows of a pyarrow Table in memory, as ``Spillway.windows`` does on a stream."""
 
 from __future__ import annotations
 
@@ -44,30 +44,32 @@ def run(
     decided: Mapping[int, bool] | None = None,
     own_coins: bool = False,
 ) -> pa.Table:
-    """Run windowed aggregates over a table, drop whole windows, and return one row per window that is delivered.
+    """Run windowed aggregates over a table, drop whole windows, and return one row per delivered window.
 
-    The rows are those that the exact answer has for the same windows: ``start``, ``end`` and ``value`` of the
+    The rows are the same as in the exact answer for these windows: ``start``, ``end`` and ``value`` of the
     last level, with ``branch`` (the number of the leaf, from left to right) if the arrangement has several and
     with the column ``group`` if one is named. An empty window has no row.
 
     - ``time`` is a timestamp column if the arrangement is in durations, a number column if not. With None windows are
       count-based: sizes are in rows, and only full windows are delivered. Rows without a time are left out.
     - ``drop_probability`` is limited to what ``max_gap`` allows, max_gap / (max_gap + 1). ``max_gap`` is how many
-      windows of a leaf may be missing in a row: one number, or one for each leaf. The drop stands at the input; only
-      where one window of the common drop is more than a leaf may miss does each branch get a drop of its own.
+      windows of a leaf may be missing in a row: one number, or one for each leaf. The drop is placed at the input. If
+      one window of the common drop is more than a leaf may miss, each branch gets its own drop instead.
     - ``aggregate`` is a name (``"count"``, ``"sum"``, ``"mean"``, ``"min"``, ``"max"``, ``"first"``, ``"last"``,
-      ``"list"``), three functions (init, incr, final), or one function of a window's values; a list has one a level.
-    - ``value`` names what is aggregated. By default it is the one column that is left beside time and group; with
-      several, functions of your own get each row as a dict.
+      ``"list"``), three functions (init, incr, final), or one function of a window's values; a list has one for
+      each level.
+    - ``value`` names the column that is aggregated. By default it is the only column besides time and group; if there
+      are several, your own functions get each row as a dict.
     - ``stamp`` is the time of a result that the next level reads: the ``"start"`` of its window as in the paper, or
-      its ``"end"`` (the last unit inside) as Spark has it. Where rows are counted so are results, without a stamp.
-    - ``decided`` replays decisions, by number of the drop's window; what is not in it is dropped, whatever the gap.
-    - ``own_coins`` gives each group decisions of its own, as in the paper.
+      its ``"end"`` (the last unit inside) as Spark has it. Where rows are counted, results are counted too and have
+      no stamp.
+    - ``decided`` replays decisions, by number of the drop's window; all other windows are dropped.
+    - ``own_coins`` makes separate decisions for each group, as in the paper.
 
     Gaps are counted in windows that have a result in the exact answer, for each leaf. All groups share the decisions:
     a window is delivered for all of them or for none, and a group that has no row in a window which ends a gap may
     miss more than ``max_gap`` of its own results in a row. With ``own_coins`` the bound holds for every group, but a
-    window comes for some groups and not for others, so that sums over groups make no sense.
+    window is delivered for some groups and not for others, so that sums over groups make no sense.
 
     >>> from spillway.core.windows import tumbling
     >>> rows = pa.table({"ts": range(12), "v": range(12)})

@@ -1,4 +1,4 @@
-"""The window count function: to how many windows a tuple belongs (Section 3.4, Definition 1).
+"""Implements the window count function: to how many windows a tuple belongs (Section 3.4, Definition 1).
 
 Windows start at θ + jδ for j = 0, 1, ...; let ω = mδ + φ with 0 <= φ < δ, and i = ⌊(t - θ)/δ⌋. Then
 
@@ -7,9 +7,9 @@ Windows start at θ + jδ for j = 0, 1, ...; let ω = mδ + φ with 0 <= φ < δ
              m         otherwise
 
 The paper writes closed intervals of whole numbers; here they are half-open, so that t may be any number. All starts
-and ends are whole, so what counts of t is ⌊t⌋, and nothing is lost to rounding. Windows
-that are aligned on the time line, like Spark's, have no θ: the first case falls away, and windows from before the
-first tuple may hold it too. ``windows_of`` gives their numbers.
+and ends are whole, so only ⌊t⌋ matters, and nothing is lost by rounding. Windows
+that are aligned on the time line, like Spark's, have no θ: the first case does not occur, and windows that start
+before the first tuple may hold it too. ``windows_of`` returns their numbers.
 
 **Early drop rule.** A tuple may be dropped at once if and only if all of its windows are dropped.
 

@@ -1,11 +1,11 @@
-"""Where a window operator keeps its rows: one buffer for all windows, or one each (Section VI-A, Figures 3 and 4).
+"""Stores the rows of a window operator in one buffer for all windows, or one each (Section VI-A, Figures 3 and 4).
 
     single      a row is stored once. At a watermark the buffer is scanned for each window that is due: its rows are
-                gathered, and rows that no later window holds are evicted
-    multiple    a row is stored in the buffer of each of its windows. At a watermark the buffer is there
+                collected, and rows that no later window holds are evicted
+    multiple    a row is stored in the buffer of each of its windows. At a watermark the buffer is complete
 
-Both hand the same rows of a window over, one by one: whoever sheds looks at each row as it is scanned, and needs no
-second pass. ``Work`` counts what each design does.
+Both return the same rows of a window, one by one: the shedder reads each row as it is scanned, and needs no
+second pass. ``Work`` counts the work of each design.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Buffering = Literal["single", "multiple"]
 
 @dataclass(slots=True)
 class Work:
-    """What was done so far, in rows.
+    """The work done so far, in rows.
 
-    ``stored`` counts copies, ``held`` those that are held now and ``peak`` their most; ``scanned`` rows looked at
-    for windows that were due, ``tallied`` rows taken into a concept on arrival, ``passed`` rows looked at again
-    where that was not done. ``late`` rows missed all their windows, ``partly_late`` some.
+    ``stored`` counts copies, ``held`` those that are held now and ``peak`` their maximum; ``scanned`` rows read
+    for windows that were due, ``tallied`` rows added to a concept on arrival, ``passed`` rows read a second time
+    where that was not done. ``late`` rows missed all their windows, ``partly_late`` rows some of them.
     """
 
     arrived: int = 0
@@ -43,13 +43,13 @@ class Work:
 
 
 class Buffers(Protocol):
-    """Rows of the windows that are open."""
+    """The interface of buffers for the rows of open windows."""
 
     def store(self, row: Row, windows: list[Opened]) -> None:
-        """Keep a row for the windows that it is in."""
+        """Store a row for the windows that it is in."""
 
     def rows(self, window: Opened) -> Iterator[Row]:
-        """Give out the rows of a window that is due."""
+        """Yield the rows of a window that is due, and evict them."""
 
 
 class SingleBuffer:
@@ -66,7 +66,7 @@ class SingleBuffer:
             _stored(self.work, 1)
 
     def rows(self, window: Opened) -> Iterator[Row]:
-        """Scan the buffer, and evict what no later window holds."""
+        """Scan the buffer, yield the window's rows, and evict rows that no later window holds."""
         before, self.buffer = self.buffer, []
         self.work.scanned += len(before)
         for row in before:
@@ -78,7 +78,7 @@ class SingleBuffer:
 
 
 class MultipleBuffers:
-    """One buffer a window (Flink)."""
+    """One buffer per window (Flink)."""
 
     def __init__(self, work: Work) -> None:
         self.work = work
@@ -90,7 +90,7 @@ class MultipleBuffers:
         _stored(self.work, len(windows))
 
     def rows(self, window: Opened) -> Iterator[Row]:
-        """Hand the window's own buffer over."""
+        """Yield the rows of the window's own buffer."""
         self.work.scanned += len(window.rows)
         yield from window.rows
         _evicted(self.work, len(window.rows))

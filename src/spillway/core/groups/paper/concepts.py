@@ -1,25 +1,25 @@
-"""The concept of a window: what shedding has to know about it (Table II), and how far it drifts (Figure 2).
+"""Computes the concept of a window, the statistics that shedding needs (Table II), and its drift (Figure 2).
 
     query                 concept                                   gives
     scalar aggregate      count, mean, variance of the values       one sampling rate (:mod:`.scalar`)
     grouped aggregate     how often each group occurs               rows per group (:mod:`.rates`)
     equality join         how often each key occurs on each side    rows per key and side (:mod:`.joins`)
 
-All are kept row by row while a window is open, and merge exactly (up to rounding): the concept of a window is
-that of its parts together.
+All are updated row by row while a window is open, and merge exactly (up to rounding): the concept of a window is
+the merge of the concepts of its parts.
 
 **Drift** has two measures, both from 0 to 1, between the concepts of two windows:
 
     overlap    groups       |A ∩ B| / |A ∪ B|            the share of groups that both windows have
-               scalar       Σ √(p q) of two normals      how much of the two distributions is common
+               scalar       Σ √(p q) of two normals      how much the two distributions have in common
                join         the overlap of the keys that can match
     distance   groups       ½ Σ |p_g - q_g|              the share of rows that would have to change their group
-               scalar       √(1 - overlap)               Hellinger's distance
+               scalar       √(1 - overlap)               the Hellinger distance
                join         the mean distance of the two sides
 
-p and q are relative frequencies, so a window with twice the rows is not far away for that.
+p and q are relative frequencies, so twice as many rows alone do not make a window more distant.
 
-**The paper's Figure 2** measures drift on results instead: the top k groups of two windows. :func:`top` picks them.
+**The paper's Figure 2** measures drift on results instead: the top k groups of two windows. :func:`top` selects them.
 Its "concept overlap" is :func:`result_overlap`, the intersection's share of the sets, and its "concept distance" is
 :func:`result_distance`, the difference's share. These two add up to 1; overlap and distance above don't.
 
@@ -70,7 +70,7 @@ class Moments:
 
     @property
     def variance(self) -> float:
-        """The sample variance; 0 of fewer than two values."""
+        """The sample variance; 0 for fewer than two values."""
         return self.squares / (self.count - 1) if self.count > 1 else 0.0
 
     @property
@@ -99,7 +99,7 @@ class Frequencies:
 
     @classmethod
     def of(cls, groups: Iterable[Hashable]) -> Self:
-        """Count the groups of rows, each given by its group."""
+        """Count the rows of each group; each row is given by its group."""
         counts: dict[Hashable, int] = {}
         for group in groups:
             counts[group] = counts.get(group, 0) + 1
@@ -140,7 +140,7 @@ Concept = Moments | Frequencies | Sides
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Overlap and distance of each window and the next, and their means over all of them."""
+    """Overlap and distance between each window and the next, and their means."""
 
     overlaps: tuple[float, ...]
     distances: tuple[float, ...]
@@ -167,7 +167,7 @@ def drift(concepts: Sequence[Concept]) -> Drift:
 
 
 def result_drift(results: Sequence[AbstractSet[Hashable]]) -> Drift:
-    """Return the same for the groups in each window's result, as Figure 2 does."""
+    """Return the drift of the groups in each window's result, as in Figure 2."""
     pairs = list(pairwise(results))
     return Drift(
         tuple(result_overlap(a, b) for a, b in pairs), tuple(result_distance(a, b) for a, b in pairs)
@@ -201,7 +201,7 @@ def distance(a: Concept, b: Concept) -> float:
 
 
 def top(result: Mapping[Hashable, float], k: int) -> frozenset[Hashable]:
-    """Return the k groups with the largest values; ties go by the group's text."""
+    """Return the k groups with the largest values; ties are broken by the group's text."""
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise invalid("k", k, "a whole number >= 1")
     return frozenset(sorted(result, key=lambda group: (-result[group], str(group)))[:k])
@@ -222,7 +222,7 @@ def _shared(a: set[Hashable], b: set[Hashable]) -> float:
 
 
 def _common(a: Moments, b: Moments) -> float:
-    """Return Bhattacharyya's coefficient of two normal distributions."""
+    """Return the Bhattacharyya coefficient of two normal distributions."""
     if a.count == 0 or b.count == 0:
         return float(a.count == b.count)
     v, w = a.variance, b.variance

@@ -1,13 +1,15 @@
-"""Online adaptive stratified reservoir sampling, the baseline to beat: a reservoir of one size for every group.
+"""Implements online adaptive stratified reservoir sampling (OASRS), a baseline: equal reservoirs for all groups.
 
-Time is cut into intervals. In each, every group that turns up gets a reservoir, and all have the same capacity:
+Time is cut into intervals. In each interval every group that appears gets a reservoir, and all have the same
+capacity:
 
     capacity   k = max(1, ⌊b N / max(G, G')⌋)       G groups seen in this interval, G' in the one before
     weight     max(1, N_g / k)                      how many rows arrived for each one in the reservoir
 
-The capacity shrinks while groups appear; the rows of a reservoir are the first in the random order, so one that
-shrinks is the sample it would have been. Small groups don't fill theirs, and what they leave is not used. That is
-where the rules of :mod:`~spillway.core.groups.rates` do better, beside looking at how much each group varies.
+The capacity shrinks while groups appear. The rows of a reservoir are the first in the random order, so a shrunk
+reservoir is the same sample as one that was small from the start. Small groups don't fill their reservoirs, and the
+unused places are lost. There the rules of :mod:`~spillway.core.groups.rates` do better; besides, they can use how
+much each group varies.
 
 >>> rides = pa.table({"id": range(100), "route": ["busy"] * 95 + ["rare"] * 5})
 >>> kept = OasrsConfig(keep_ratio=0.2).build().shed(rides, by="route")
@@ -42,13 +44,13 @@ class OasrsConfig:
         require_ratio("keep_ratio", self.keep_ratio)
 
     def build(self, state: Mapping[str, Any] | None = None) -> Oasrs:
-        """Return the sampler at its beginning, or as it was when a snapshot was made."""
+        """Return a new sampler, or one restored from a snapshot."""
         return Oasrs(self, state)
 
 
 @dataclass(slots=True)
 class OasrsState:
-    """How many groups the last interval had."""
+    """State of OASRS: how many groups the last interval had."""
 
     groups: int = 0
 
@@ -78,7 +80,7 @@ class Oasrs:
         key: str | Sequence[str] | None = None,
         weight: str = "weight",
     ) -> pa.Table:
-        """Return what is in the reservoirs at the end of an interval, with weights."""
+        """Return the rows in the reservoirs at the end of an interval, with weights."""
         require_new("weight", weight, table)
         strata = strata_of(table, by)
         n = budget_of(self.config.keep_ratio, table.num_rows)
@@ -90,5 +92,5 @@ class Oasrs:
         return table.take(pa.array(kept)).append_column(weight, pa.array(weights))
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state as a JSON-ready dict, from which ``build(state)`` goes on exactly."""
+        """Return the state as a JSON-ready dict, from which ``build(state)`` continues exactly."""
         return to_snapshot(self.state, kind=self.kind, version=self.version)

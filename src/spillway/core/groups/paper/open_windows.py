@@ -1,11 +1,11 @@
-"""Which windows are open, which a row falls into, and which are due at a watermark.
+"""Tracks which windows are open, which of them a row falls into, and which are due at a watermark.
 
-A watermark τ promises that all rows up to τ have come: windows that end at or before it are closed, once, in the
-order of their ends. A row that comes later than that for some of its windows is *partly late* and joins the
-others; one that is too late for all is *late*. Both are counted by whoever asks.
+A watermark τ promises that all rows up to τ have arrived: windows that end at or before it are closed, once, in the
+order of their ends. A row that is too late for some of its windows is *partly late* and is added to the
+others; a row that is too late for all is *late*. The caller counts both.
 
 A session is open until its end, the last row's time plus the gap. A row that touches an open session extends it,
-however old the row is, and one that touches two joins them to one.
+however old the row is, and a row that touches two sessions merges them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Row = tuple[float, Hashable, float, int]  # time, group, value, key
 
 @dataclass(slots=True)
 class Opened:
-    """A window that is open: its bounds, its concept so far, and with multiple buffers its rows.
+    """An open window: its bounds, its concept so far, and with multiple buffers its rows.
 
-    Rows before ``done`` are in no later window: of a session all its rows, else those before the next start.
+    Rows before ``done`` are in no later window: in a session these are all rows, else those before the next start.
     """
 
     number: int
@@ -38,18 +38,18 @@ class Opened:
     rows: list[Row] = field(default_factory=list)
 
     def holds(self, time: float) -> bool:
-        """Whether a row of this time is in the window."""
+        """Return whether a row of this time is in the window."""
         return self.start <= time < self.end
 
     def count(self, row: Row) -> None:
-        """Take a row into the concept: its group's frequency, and by its coin the sample if one is kept."""
+        """Add a row to the concept: to its group's frequency, and to the sample if one is kept."""
         group, frequencies = row[1], self.frequencies
         frequencies[group] = frequencies.get(group, 0) + 1
         if self.sample is not None:
             self.sample.add(row[3], (group, row[2]))
 
     def joined(self, other: Opened) -> Opened:
-        """Return two sessions as one."""
+        """Return the merge of two sessions."""
         frequencies = dict(self.frequencies)
         for group, count in other.frequencies.items():
             frequencies[group] = frequencies.get(group, 0) + count
@@ -65,7 +65,7 @@ class Opened:
 
 
 class OpenWindows:
-    """The windows of a stream that are open, for windows by time and for sessions."""
+    """The open windows of a stream: windows by time, or sessions."""
 
     def __init__(
         self, window: Window | Session, sample: ReservoirConfig | None, *, counted: bool = False
@@ -83,7 +83,7 @@ class OpenWindows:
         return iter(sorted(self._open.values(), key=lambda window: (window.end, window.start)))
 
     def of(self, time: float) -> tuple[list[Opened], int]:
-        """Return the open windows that a row falls into, opening them if need be, and how many it is too late for."""
+        """Return the windows that a row falls into, opened if necessary, and how many it is too late for."""
         if isinstance(self.window, Session):
             return self._session(time, self.window.gap)
         size, slide = self.window.size, self.window.slide

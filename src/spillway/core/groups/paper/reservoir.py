@@ -1,14 +1,14 @@
-"""A uniform sample of at most k rows of a stream, kept while the stream comes: the sample of an open window.
+"""Keeps a uniform sample of at most k rows of a running stream: the sample of an open window.
 
-Every row has a coin, a hash of (salt, row key), and the k rows with the smallest coins are kept (bottom-k). That
-is a reservoir (Figure 5, step 2): each row that comes is taken in with probability k / seen and pushes another
-one out. Since the coin depends on nothing but the row,
+Every row has a random number, a hash of (salt, row key), and the k rows with the smallest numbers are kept
+(bottom-k). This is a reservoir (Figure 5, step 2): each arriving row is added with probability k / seen and replaces
+another one. Since the random number depends only on the row,
 
-- a replay keeps the same rows, in whatever order they come;
-- the reservoir of two streams is the merge of their reservoirs, exactly;
-- a row that comes twice is in once.
+- a replay keeps the same rows, in any order of arrival;
+- the reservoir of two streams is exactly the merge of their reservoirs;
+- a row that arrives twice is kept once.
 
-Memory is k rows, however many come.
+Memory is k rows, however many arrive.
 
 >>> first, second = ReservoirConfig(rows=3, salt=1).build(), ReservoirConfig(rows=3, salt=1).build()
 >>> for n in range(50):
@@ -31,7 +31,7 @@ from spillway.errors import SpillwayError, invalid
 
 @dataclass(frozen=True, slots=True)
 class ReservoirConfig:
-    """How many rows are kept, and the salt of their coins."""
+    """How many rows are kept, and the salt of their random numbers."""
 
     rows: int
     salt: int = 0
@@ -41,12 +41,12 @@ class ReservoirConfig:
             raise invalid("rows", self.rows, "a whole number >= 1")
 
     def build(self, state: Mapping[str, Any] | None = None) -> Reservoir:
-        """Return an empty reservoir, or the one that a snapshot was made of."""
+        """Return an empty reservoir, or one restored from a snapshot."""
         return Reservoir(self, state)
 
 
 class Reservoir:
-    """The k rows with the smallest coins so far."""
+    """The k rows with the smallest random numbers so far."""
 
     kind = "reservoir"
     version = 1
@@ -54,8 +54,8 @@ class Reservoir:
     def __init__(self, config: ReservoirConfig, state: Mapping[str, Any] | None = None) -> None:
         self.config = config
         self.seen = 0
-        self._items: dict[int, Any] = {}  # by coin
-        self._heap: list[int] = []  # the coins, negated: the largest is on top
+        self._items: dict[int, Any] = {}  # by random number
+        self._heap: list[int] = []  # the random numbers, negated: the largest is on top
         if state is not None:
             self._restore(state)
 
@@ -68,7 +68,7 @@ class Reservoir:
         return self._take(mix(self.config.salt, key), item)
 
     def items(self) -> list[Any]:
-        """Return the rows of the sample in the order of their coins."""
+        """Return the rows of the sample in the order of their random numbers."""
         return [self._items[coin] for coin in sorted(self._items)]
 
     def merged(self, other: Reservoir) -> Reservoir:

@@ -1,4 +1,4 @@
-"""Uniform shedding, the baseline (Algorithm 1): every row is as likely, whatever its group.
+"""Implements uniform shedding, the baseline (Algorithm 1): every row is equally likely to be kept.
 
     bernoulli    a row is kept if its hash is at most the threshold of b; each by itself, so the number kept varies
     fixed        the ⌊bN + 1/2⌋ rows that come first in the random order
@@ -35,7 +35,7 @@ def uniform(
     key: str | Sequence[str] | None = None,
     weight: str = "weight",
 ) -> pa.Table:
-    """Keep a share of a table's rows, each as likely, and add the weight of each kept row."""
+    """Keep a share of a table's rows, each with the same probability, and add the weight of each kept row."""
     require_table(table)
     if method not in get_args(Method):
         raise unknown("method", method, get_args(Method))

@@ -1,33 +1,33 @@
-"""A window operator that sheds: what it does with a row, and with a watermark (Section VI, Figures 3 to 6).
+"""Implements a window operator that sheds: its steps for each row and each watermark (Section VI, Figures 3 to 6).
 
-    a row comes     1  which open windows is it in?
-                    2  each of them takes it into its concept: the frequency of its group, and by a coin its sample
-                       where the value matters before the scan (an accuracy, a pilot)
-                    3  it is stored
-    a watermark     1  which windows are due?
-                    2  the concept of each gives every group its rows
-                    3  in one scan of the buffer the window's rows are found, shed and, once expired, evicted
-                    4  what is left goes to the query, and the window's concept is forgotten
+    row arrives     1  find the open windows that the row is in
+                    2  add it to the concept of each: to the frequency of its group, and at random to the sample
+                       where values are needed before the scan (an accuracy, a pilot)
+                    3  store the row
+    watermark       1  find the windows that are due
+                    2  give every group its number of rows, by the window's concept
+                    3  in one scan of the buffer find the window's rows, shed them, and evict expired rows
+                    4  pass the kept rows to the query, and forget the window's concept
 
 Step 2 of a row makes the scan of step 3 the only one, so the cost is that of uniform shedding: a count for each row
-and window on arrival, but no coin for it at the watermark (``draw="even"``, the default). Without it
-(``incremental=False``, Algorithm 2 as it is printed) each window is passed over a second time: ``work`` counts it.
+and window on arrival, but no random number for it at the watermark (``draw="even"``, the default). Without it
+(``incremental=False``, Algorithm 2 as printed) each window is scanned a second time: ``work`` counts these rows.
 
-**The same in both designs.** Which rows stay depends on frequencies, coins and, if drawn evenly, on the order in
-which rows come (that of time, but for stragglers), and not on how rows are stored. ``draw="random"`` keeps the same
-rows in any order. The single buffer holds a row once and scans it for every window that overlaps; multiple buffers
-hold a copy for each.
+**The same rows in both designs.** Which rows are kept depends on frequencies, random numbers and, if drawn evenly, on
+the order in which rows arrive (the order of time, except for stragglers), but not on how rows are stored.
+``draw="random"`` keeps the same rows in any order. The single buffer holds a row once and scans it for every window
+that overlaps; multiple buffers hold a copy for each.
 
 **Queries.** ``by_group=False`` is the scalar aggregate: all rows are one group, and with an ``accuracy`` the
-sample's mean and variance say how many are kept instead of ``keep_ratio``.
+sample's mean and variance determine how many rows are kept, instead of ``keep_ratio``.
 
-**Variance.** The rule goes by the rows that earlier windows kept (:class:`~spillway.core.groups.spread.Spread`), as
-:func:`~spillway.core.groups.run.run` does, and divides the first window equally. With ``pilot`` it goes by a sample
-of each window too, which has to be kept while rows come: errors were 0 to 13 % smaller on four streams, and the
-operator took more than twice as long for a row.
+**Variance.** The rule uses the rows that earlier windows kept (:class:`~spillway.core.groups.spread.Spread`), as
+:func:`~spillway.core.groups.run.run` does, and divides the first window equally. With ``pilot`` it also uses a sample
+of each window, which has to be updated while rows arrive: errors were 0 to 13 % smaller on four streams, and the
+operator took more than twice as long per row.
 
-**Bounded.** Beside its rows an open window holds a frequency for each of its groups, and ``sample_rows`` rows if it
-keeps a sample.
+**Bounded memory.** Besides its rows an open window holds a frequency for each of its groups, and ``sample_rows`` rows
+if it keeps a sample.
 
 >>> from spillway.core.windows import sliding
 >>> operator = OperatorConfig(window=sliding(20, 10), keep_ratio=0.5, rule="equal").build()
@@ -67,7 +67,7 @@ Shedder = Literal["concept", "uniform", "none"]
 
 @dataclass(frozen=True, slots=True)
 class OperatorConfig:
-    """Windows, what is shed and how, and where rows are kept meanwhile."""
+    """Options of the operator: its windows, what is shed and how, and how rows are buffered."""
 
     window: Window | Session
     keep_ratio: float = 1.0
@@ -100,20 +100,20 @@ class OperatorConfig:
 
     @property
     def sample(self) -> ReservoirConfig | None:
-        """The sample of an open window, where one is read before rows are shed."""
+        """The sample that an open window keeps, None where none is read before rows are shed."""
         piloting = self.pilot and self.by_group and self.rule == "variance"
         if self.shedder != "concept" or not (piloting or self.accuracy is not None):
             return None
         return ReservoirConfig(self.sample_rows, mix(self.salt, PILOT))
 
     def build(self, state: Mapping[str, Any] | None = None) -> WindowOperator:
-        """Return the operator at its beginning, or as it was when a snapshot was made."""
+        """Return a new operator, or one restored from a snapshot."""
         return WindowOperator(self, state)
 
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """A window that was due: its bounds, how many rows came, and what is left in the order of time.
+    """A delivered window: its bounds, how many rows arrived, and the kept rows in the order of time.
 
     Only concept-driven shedding knows the window's ``concept``.
     """
@@ -127,7 +127,7 @@ class Fired:
 
 
 class WindowOperator:
-    """The operator: rows and watermarks in, windows out."""
+    """The operator: it takes rows and watermarks, and returns windows."""
 
     kind = "window operator"
     version = 1
@@ -158,7 +158,7 @@ class WindowOperator:
     def arrive(
         self, time: float | None = None, *, group: Hashable = None, value: float = math.nan, key: int
     ) -> list[Fired]:
-        """Take a row in; ``key`` is a hash that no other row has. Count windows may be due at once."""
+        """Add a row; ``key`` is a unique hash. Return the windows that are due: only count windows can be."""
         config, work = self.config, self.work
         at: float = work.arrived if config.counted else _finite(time)
         row: Row = (at, group if config.by_group else None, value, key)
@@ -174,15 +174,15 @@ class WindowOperator:
         return self.watermark(work.arrived) if config.counted else []
 
     def watermark(self, time: float) -> list[Fired]:
-        """Deliver the windows that end at or before a time: all their rows have come."""
+        """Deliver the windows that end at or before a time, because all their rows have arrived."""
         return [self._fire(window) for window in self._windows.due(time)]
 
     def finish(self) -> list[Fired]:
-        """Deliver what is still open; of count windows only full ones are delivered."""
+        """Deliver the windows that are still open; count windows that are not full are never delivered."""
         return [] if self.config.counted else self.watermark(math.inf)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state, JSON-ready if groups and values are, from which ``build(state)`` goes on exactly."""
+        """Return the state, JSON-ready if groups and values are, from which ``build(state)`` continues exactly."""
         windows = [
             {
                 "number": window.number,

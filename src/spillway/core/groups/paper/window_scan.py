@@ -1,15 +1,15 @@
-"""Which rows of a window stay, decided in one scan: evenly, at random, or each by a coin.
+"""Selects the rows of a window to keep in one scan: evenly, at random, or each row by its own random draw.
 
-A scan sees every row of a window once and holds no more than what it keeps. What it knows before are the rows of each
-group, N_g (``sizes``), and how many are wanted, n_g. Coins are hashes of (salt, row key, window): salt and
-window are one number, :func:`coin_number`.
+A scan reads every row of a window once and stores only the rows that it keeps. It knows beforehand the rows of each
+group, N_g (``sizes``), and how many are wanted, n_g. The random number ("coin") of a row is a hash of (salt, row key,
+window): salt and window are one number, :func:`coin_number`.
 
     evenly       the places of the rows to keep are set when a group's first row comes; the scan counts up to them
-    at random    a heap for each group: the n_g rows with the smallest coins
-    by coins     rows whose coin is at most a limit; groups don't matter (Algorithm 1)
+    at random    a heap for each group: the n_g rows with the smallest random numbers
+    by coins     rows whose random number is at most a limit; groups don't matter (Algorithm 1)
 
-An even scan goes by the order in which rows come. It flips a coin for each row that it keeps and for each group, and
-not for every row.
+An even scan depends on the order in which rows arrive. It needs a random number for each row that it keeps and for
+each group, not for every row.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Sizes = Mapping[Hashable, int]
 
 
 def coin_number(salt: int, window: int) -> int:
-    """Return what is folded into the hashes of a window's rows: windows, and salts, draw apart."""
+    """Return the number folded into the hashes of a window's rows: windows and salts draw independently."""
     return mix(salt, window)
 
 
@@ -38,8 +38,8 @@ def scan_evenly(rows: Iterable[Row], *, number: int, sizes: Sizes, wanted: Sizes
     [0, 3, 4]
     """
     coin = coins(number)
-    waits: dict[Hashable, int] = {}  # how many rows of a group to let pass before one is kept
-    gaps: dict[Hashable, list[int]] = {}  # and how many after that, the next one last
+    waits: dict[Hashable, int] = {}  # how many rows of a group to skip before one is kept
+    gaps: dict[Hashable, list[int]] = {}  # the skips after that, the next one last
     kept: list[Row] = []
     for row in rows:
         group = row[1]
@@ -56,7 +56,7 @@ def scan_evenly(rows: Iterable[Row], *, number: int, sizes: Sizes, wanted: Sizes
 
 
 def gaps_between(hashed: int, *, N: int, n: int) -> list[int]:
-    """Return how many of N rows lie before, between and behind the n that are kept, in reverse.
+    """Return how many of N rows lie before, between and after the n kept ones, in reverse order.
 
     >>> gaps_between(10, N=6, n=3)
     [0, 0, 2, 1]
@@ -77,7 +77,7 @@ def scan_at_random(rows: Iterable[Row], *, number: int, sizes: Sizes, wanted: Si
             heaps[row[1]],
             wanted[row[1]],
             -coin(row[3]),
-        )  # negated: the largest coin is on top
+        )  # negated: the largest number is on top
         if len(heap) < most:
             heapq.heappush(heap, (drawn, row))
         elif most and drawn > heap[0][0]:
@@ -86,7 +86,7 @@ def scan_at_random(rows: Iterable[Row], *, number: int, sizes: Sizes, wanted: Si
 
 
 def scan_by_coins(rows: Iterable[Row], *, number: int, keep_ratio: float) -> tuple[list[Row], int]:
-    """Keep each row with the same chance, and return how many there were too."""
+    """Keep each row with the same probability; return the kept rows and how many rows arrived."""
     coin, arrived, kept = coins(number), 0, []
     limit = threshold(keep_ratio) if keep_ratio > 0.0 else -(2**63) - 1
     for arrived, row in enumerate(rows, 1):  # noqa: B007

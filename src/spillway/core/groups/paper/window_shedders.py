@@ -1,9 +1,9 @@
-"""What a window operator does to a window that is due: shed it by its concept, uniformly, or not at all.
+"""Sheds a window that is due: by its concept, uniformly, or not at all.
 
-A shedder gets an open window with its concept and its rows, each once, and returns the rows that stay with their
+A shedder gets an open window with its concept and its rows, each once, and returns the kept rows with their
 weights. By concept (Figure 6, steps 2 and 3) the frequencies give every group its rows n_g before the scan begins,
-and one scan keeps that many of each (:mod:`~spillway.core.groups.paper.window_scan`): memory for the sample, no
-second pass. Uniform shedding flips a coin for each row, and knows nothing of groups.
+and one scan keeps that many of each (:mod:`~spillway.core.groups.paper.window_scan`): this needs memory for the
+sample, but no second pass. Uniform shedding makes a random draw for each row, and does not know groups.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_HASHES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A row that goes to the query, and how many it stands for."""
+    """A row that goes to the query, and its weight."""
 
     time: float
     group: Hashable
@@ -42,7 +42,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Shed:
-    """What is left of a window, how many rows came, its concept if there is one, and in words how much was kept."""
+    """The kept rows of a window, how many arrived, its concept if there is one, and in words how much was kept."""
 
     kept: list[Kept]
     arrived: int
@@ -51,7 +51,7 @@ class Shed:
 
 
 def shed_uniformly(window: Opened, rows: Iterable[Row], keep_ratio: float, salt: int) -> Shed:
-    """Keep each row with the same chance (Algorithm 1)."""
+    """Keep each row with the same probability (Algorithm 1)."""
     found, arrived = scan_by_coins(rows, number=coin_number(salt, window.number), keep_ratio=keep_ratio)
     kept = [Kept(*row, weight=1.0 / keep_ratio) for row in found]
     return Shed(kept, arrived, None, f"each row with a chance of {keep_ratio:g}.")
@@ -79,7 +79,7 @@ class ConceptShedder:
     hashes: dict[tuple[Hashable, int], int]
 
     def shed(self, window: Opened, rows: Iterable[Row], *, by_group: bool) -> Shed:
-        """Give each group its rows, draw them in one scan, and learn from them."""
+        """Allocate rows to each group, draw them in one scan, and learn from them."""
         groups, sizes = list(window.frequencies), np.array(list(window.frequencies.values()), dtype=np.int64)
         arrived = int(sizes.sum())
         found = allocate(
@@ -126,7 +126,7 @@ class ConceptShedder:
             spread.learn(self._keys(groups, 0), codes=codes, values=values)
 
     def _keys(self, groups: list[Hashable], salt: int) -> Ints:
-        """Return hashes of groups, the same that a table with such columns gives."""
+        """Return hashes of groups, the same as for a table with such columns."""
         if len(self.hashes) > _MOST_HASHES:
             self.hashes.clear()
         alike: dict[tuple[type, ...], list[Hashable]] = {}

@@ -1,31 +1,31 @@
-"""The aggregate that decodes window specifications (Section 3.3, Table 3).
+"""Implements the aggregate that decodes window specifications (Section 3.3, Table 3).
 
 For a window of size ω that would start at t, and a tuple with specification spec at t:
 
-    starts?  spec     t < open_until?     what is done
+    starts?  spec     t < open_until?     action
     yes      τ        either              open; open_until = τ - (ω - 1); the result carries τ - (ω - 1)
     yes      0 or -1  yes                 open; the result carries spec
     yes      0 or -1  no                  skip
-    no       τ        either              open_until = τ - (ω - 1); a fake tuple carries τ - (ω - 1) on
-    no       0        either              a fake tuple carries 0 on
+    no       τ        either              open_until = τ - (ω - 1); a fake tuple passes τ - (ω - 1) on
+    no       0        either              a fake tuple passes 0 on
     no       -1       either              nothing
 
-**Where we deviate.** The paper has one variable, keep_until, for two ends: up to where windows may open, and up to
-where tuples are needed. Its rows "yes, 0 or -1, within" raise it to t + ω, and then the next sliding window, at
-t + δ < t + ω, is within too, and so is the next one: once a window opens, all that follow do, also those that were to
-be dropped and whose tuples are gone. With A(3, 2) beside B(3, 3) and a window kept at 0 (τ = 7), the window at 4
+**Where we deviate.** The paper has one variable, keep_until, for two ends: until when windows may open, and until
+when tuples are needed. Its rows "yes, 0 or -1, within" raise it to t + ω, and then the next sliding window, at
+t + δ < t + ω, is within too, and so is the next one: once a window opens, all later ones open, also those that were
+to be dropped and whose tuples are gone. With A(3, 2) beside B(3, 3) and a window kept at 0 (τ = 7), the window at 4
 would raise keep_until to 7, and A would open the dropped window at 6 over a part of its tuples: a wrong answer.
-Here ``open_until`` is the first end alone, and only a τ sets it. The second needs no variable: what no kept window
-holds is dropped by the drop itself, and the windows that are open say what they hold.
+Here ``open_until`` is only the first end, and only a τ sets it. The second needs no variable: the drop itself drops
+all tuples that no kept window holds, and the open windows define which tuples they hold.
 
-**Order.** A result goes out when time has come to the end of its window, with the start of its window as its time (or
+**Order.** A result is emitted when time reaches the end of its window, with the start of its window as its time (or
 its last unit, with end stamps). Time is that of the stream, which is ordered: a tuple of one group closes the
-windows of all, so that results go out in order whatever their group. A fake tuple waits for the results of the
+windows of all groups, so that results are emitted in order across groups. A fake tuple waits for the results of the
 windows that opened before it. A window without tuples gives no result; if it carries a specification, a fake tuple
-takes that on. Where tuples are counted each group has a time of its own, and is closed by its own tuples alone.
+passes that on. Where tuples are counted, each group has its own time, and only its own tuples close its windows.
 
-**Any function** is given as (init, incr, final): a state when a window opens, updated by each tuple, turned
-into the result when it closes.
+**Any function** can be given as (init, incr, final): a state when a window opens, updated by each tuple, converted
+to the result when it closes.
 
 =============  ==========================================================
 symbol         meaning
@@ -53,7 +53,7 @@ from spillway.core.windows.window_count import windows_of
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What an aggregate does at a tuple: open a window, pass a fake tuple on, and up to where windows may open."""
+    """The action at a tuple: open a window, pass a fake tuple on, and until when windows may open."""
 
     opens: bool
     fakes: bool
@@ -79,7 +79,7 @@ def decode(
 
 @dataclass(slots=True)
 class _Open:
-    """A window that is open, or a fake tuple that waits for its turn (without an end)."""
+    """An open window, or a fake tuple that waits for its turn (without an end)."""
 
     start: float
     end: float | None
@@ -93,11 +93,11 @@ class _Open:
 class _Group:
     next: int | None = None  # the first window start that has not been handled
     open_until: float = -math.inf
-    windows: deque[_Open] = field(default_factory=deque)  # that are open
+    windows: deque[_Open] = field(default_factory=deque)  # the open ones
 
 
 class _Line:
-    """What is open and what waits, in the order in which it goes out: by start, then as it came."""
+    """Open windows and waiting fake tuples, in the order of output: by start, then by arrival."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, _Open]] = []
@@ -108,13 +108,13 @@ class _Line:
         heappush(self._heap, (window.start, self._came, window))
 
     def until(self, t: float) -> Iterable[_Open]:
-        """Take out what has ended by a time, and the fake tuples that have waited for it."""
+        """Remove and yield the windows that have ended by a time, and the fake tuples that waited for them."""
         while self._heap and (self._heap[0][2].end is None or self._heap[0][2].end <= t):
             yield heappop(self._heap)[2]
 
 
 class Aggregate:
-    """Aggregate(F, ω, δ) over an ordered stream, with windows of its own for each group.
+    """Aggregate(F, ω, δ) over an ordered stream, with separate windows for each group.
 
     ``decodes`` is False where no drop stands before it: then every window opens. A window with fewer than
     ``complete`` tuples gives no result. With ``counted`` no window starts before 0.
@@ -141,7 +141,7 @@ class Aggregate:
         self._lines: dict[Hashable, _Line] = {}
 
     def push(self, given: Tuple) -> Iterable[Tuple]:
-        """Close what ends by this tuple's time, open what may start, and take the tuple in."""
+        """Close the windows that end by this tuple's time, open those that may start, and add the tuple."""
         t, delta = given.time, self.window.slide
         state = self._groups.setdefault(given.group, _Group())
         line = self._lines.setdefault(given.group if self.counted else None, _Line())
@@ -167,7 +167,7 @@ class Aggregate:
         return out
 
     def finish(self) -> Iterable[Tuple]:
-        """Close all windows that are open."""
+        """Close all open windows."""
         return [out for line in self._lines.values() for out in self._close(line, math.inf)]
 
     def _decode(
@@ -191,7 +191,7 @@ class Aggregate:
             self.counts.skipped += starts
 
     def _close(self, line: _Line, t: float) -> list[Tuple]:
-        """Take from the front of the line what may go out at a time."""
+        """Remove from the front of the line what may be emitted at a time, and return it."""
         out = []
         for window in line.until(t):
             spec = window.specification

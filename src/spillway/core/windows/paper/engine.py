@@ -1,10 +1,10 @@
-"""A small engine that runs a plan over an in-memory stream, with a WinDrop at the input or at an inner arc.
+"""Runs a plan over an in-memory stream, with a WinDrop at the input or at an inner arc: a small reference engine.
 
-It is the reference: every tuple goes through :mod:`~spillway.core.windows.paper.windrop`, filters, maps and
+Every tuple goes through :mod:`~spillway.core.windows.paper.windrop`, filters, maps and
 aggregates (:mod:`~spillway.core.windows.paper.aggregate`) one by one, with the marks of the paper, and every
-operator counts its work. The analysis, the placement and the path on Spark are checked against it.
+operator counts its work. The analysis, the placement and the implementation on Spark are checked against this engine.
 
-The drop must see the same groups and the same kind of window, by time or by count, in all aggregates behind it
+All aggregates behind a drop must have the same groups and the same kind of window, by time or by count
 (Section 3.5): here a plan has one of each. A filter before or between count-based aggregates would change what they
 count, and is refused behind a drop.
 
@@ -45,7 +45,7 @@ from spillway.errors import SpillwayError, invalid
 
 
 class Engine:
-    """Runs one plan once; ``counts`` tells the work of each operator by its place in the plan."""
+    """Runs one plan once; ``counts`` holds the work of each operator by its place in the plan."""
 
     def __init__(self, plan: Plan, *, stamp: Stamp = "start", counted: bool = False) -> None:
         if counted and stamp != "start":
@@ -58,13 +58,13 @@ class Engine:
 
     @property
     def counts(self) -> dict[str, Counts]:
-        """The work of each operator; the name is its place, as ``"2"``, or ``"2.1.0"`` behind a split."""
+        """The work of each operator; the name is its place, such as ``"2"``, or ``"2.1.0"`` behind a split."""
         return {name: operator.counts for name, operator in self._names.items()}
 
     def run(self, stream: Iterable[Tuple]) -> list[list[Tuple]]:
         """Return the results of each leaf, from left to right, in the order of their windows for each group.
 
-        The stream has to be in the order of its times, over all groups; where windows count tuples, in each group.
+        The stream has to be sorted by time over all groups; where windows count tuples, within each group.
         """
         at = -math.inf
         for each in stream:
@@ -80,7 +80,7 @@ class Engine:
         return self._sinks
 
     def _build(self, plan: Plan, place: str, drop: _Behind | None) -> list[_Node]:
-        """Return the nodes that read the stream before a plan."""
+        """Return the nodes of a plan that read its input stream."""
         head: list[_Node] = []
         last: _Node | None = None
         for at, step in enumerate(plan):
@@ -154,7 +154,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """The windows of a drop, which follow from the aggregates behind it."""
+    """The windows of a drop, derived from the aggregates behind it."""
 
     size: int
     slide: int
@@ -175,7 +175,7 @@ class _Behind:
 
 
 class _Node:
-    """An operator and what reads it."""
+    """An operator and the nodes that read its output."""
 
     def __init__(self, operator: Operator, below: list[_Node] | None = None) -> None:
         self.operator = operator
@@ -196,7 +196,7 @@ class _Node:
 
 
 class _Sink(_Node):
-    """Where results end up; fake tuples end here."""
+    """The end of a path: stores results and discards fake tuples."""
 
     def __init__(self) -> None:
         self.results: list[Tuple] = []

@@ -1,6 +1,6 @@
-"""Which windows of the drop have results, when all rows are at hand.
+"""Computes which windows of the drop have results, when all rows are available.
 
-A row at time t is in the windows of the first level that hold t, these give results with stamps, the stamps are in
+A row at time t is in the windows of the first level that hold t, these return results with stamps, the stamps are in
 windows of the second level, and so on to the leaf. Window k of leaf i belongs to window ⌊k δ_i / δ⌋ of the drop.
 A window of the drop has results if any leaf has one in it; it ends a gap if every leaf has.
 

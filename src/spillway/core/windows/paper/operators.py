@@ -1,20 +1,20 @@
-"""Tuples with window specifications, and the operators that let them through: filter, map, split.
+"""Defines tuples with window specifications, and the operators that pass them on: filter, map, split.
 
 Every tuple carries a window specification (Table 1):
 
-    -1      no matter
+    -1      no restriction
      0      no window may open here
-     τ      a window may open here, and what comes before τ must be preserved
+     τ      a window may open here, and tuples before τ must be preserved
 
-A **fake tuple** has no content, only a specification for the aggregates downstream. Filters and maps hand it on
-untouched, and a filter that refuses a tuple which carries a specification turns it into a fake one (Section 3.3).
+A **fake tuple** has no content, only a specification for the aggregates downstream. Filters and maps pass it on
+unchanged, and a filter that rejects a tuple with a specification replaces it by a fake tuple (Section 3.3).
 Because a specification τ is an end, it is positive in the paper; here times may be negative, so the two other cases
 are the constants :data:`ANY` and :data:`DISALLOWED` and not numbers.
 
-At a **split** the common drop has kept what the most demanding branch needs. Each branch gets the τ that its own
-rule asks for, so that a branch opens exactly the windows of a kept drop window and none beyond. The paper leaves
-τ as it is; a branch with a small extent would then open windows that were to be dropped, complete but uncalled for.
-With end stamps branches of different depth look back differently far, and the marks of the shallower ones wait.
+At a **split** the common drop has kept the tuples that the most demanding branch needs. Each branch gets the τ of its
+own rule, so that it opens exactly the windows of a kept drop window and no others. The paper leaves
+τ unchanged; a branch with a small extent would then open windows that were to be dropped: complete, but not wanted.
+With end stamps, branches of different depth look back to different times, and the marks of the shallower ones wait.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Mark:
 ANY: Final = _Mark("ANY")
 DISALLOWED: Final = _Mark("DISALLOWED")
 
-Specification = _Mark | float  # ANY, DISALLOWED or the end of what must be preserved
+Specification = _Mark | float  # ANY, DISALLOWED or the end of the tuples that must be preserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Tuple:
 
 @dataclass(slots=True)
 class Counts:
-    """The work of one operator: what came in and went out, and what was done in between."""
+    """The work of one operator: its input, its output, and its steps in between."""
 
     tuples: int = 0
     fakes: int = 0
@@ -68,19 +68,19 @@ class Counts:
 
 
 class Operator(Protocol):
-    """What an operator does with each tuple, and at the end of the stream."""
+    """The interface of an operator: its action at each tuple, and at the end of the stream."""
 
     counts: Counts
 
     def push(self, given: Tuple) -> Iterable[Tuple]:
-        """Take in one tuple and return what goes on."""
+        """Process one tuple and return the output."""
 
     def finish(self) -> Iterable[Tuple]:
-        """Return what is left when the stream ends."""
+        """Return the remaining output when the stream ends."""
 
 
 class Filter:
-    """Lets tuples pass whose value satisfies a predicate, and whatever carries a specification."""
+    """Passes on tuples whose value satisfies a predicate, and all specifications."""
 
     def __init__(self, predicate: Callable[[Any], bool]) -> None:
         self.predicate = predicate
@@ -100,7 +100,7 @@ class Filter:
         return (replace(given, value=None, fake=True),)
 
     def finish(self) -> Iterable[Tuple]:
-        """Return nothing: a filter holds nothing back."""
+        """Return nothing: a filter does not hold tuples back."""
         return ()
 
 
@@ -112,7 +112,7 @@ class Map:
         self.counts = Counts()
 
     def push(self, given: Tuple) -> Iterable[Tuple]:
-        """Return the tuple with its new value, or a fake tuple as it is."""
+        """Return the tuple with its new value, or a fake tuple unchanged."""
         if given.fake:
             self.counts.fakes += 1
             return (given,)
@@ -121,12 +121,12 @@ class Map:
         return (replace(given, value=self.function(given.value)),)
 
     def finish(self) -> Iterable[Tuple]:
-        """Return nothing: a map holds nothing back."""
+        """Return nothing: a map does not hold tuples back."""
         return ()
 
 
 class Remark:
-    """The head of a branch: gives each mark the end, and the time, that the branch's own rule asks for."""
+    """The head of a branch: gives each mark the end and the time that the branch's own rule requires."""
 
     def __init__(self, *, size: int, delay: int = 0) -> None:
         self.size = size
@@ -135,7 +135,7 @@ class Remark:
         self._waiting: dict[Hashable, deque[Tuple]] = {}
 
     def push(self, given: Tuple) -> Iterable[Tuple]:
-        """Return the tuple with its mark put right, after the marks whose time has come."""
+        """Return the tuple with its corrected mark, after the marks that are due."""
         waiting = self._waiting.setdefault(given.group, deque())
         ready = []
         while waiting and waiting[0].time <= given.time:

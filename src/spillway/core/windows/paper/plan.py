@@ -1,16 +1,16 @@
-"""Plans: what stands between the input and the results, as values.
+"""Defines plans: the steps between the input and the results, as values.
 
-A plan is a sequence of steps. Each reads what the one before gives; a :class:`Split`, which can only be the last,
-hands it to several plans:
+A plan is a sequence of steps. Each step reads the output of the one before; a :class:`Split`, which can only be the
+last, passes it to several plans:
 
     (Keep(lambda v: v > 5), Aggregated(sliding(4, 1), "max"), Split((left_steps, right_steps)))
 
 ``plan_of`` makes the plan of an arrangement, and ``with_drop`` puts a :class:`Drop` before its n-th step. The windows
 of the drop follow from the aggregates behind it, and so does its bound on the gap.
 
-**Count-based windows.** A window of the n-th level counts results of the level before. Counted in tuples of the
-input, its size and slide are those written times the slides of all levels before it (:func:`in_rows`). After
-that they are like windows by time, the time being a tuple's number (:func:`numbered`).
+**Count-based windows.** A window of the n-th level counts results of the level before. In tuples of the
+input, its size and slide are the given ones times the slides of all levels before it (:func:`in_rows`). After
+this conversion they are like windows by time, the time being a tuple's number (:func:`numbered`).
 
 >>> from spillway.core.windows import sliding, tumbling
 >>> plan_of(sliding(3, 2) >> tumbling(3), ["sum", "list"])
@@ -58,8 +58,8 @@ class Aggregated:
 class Drop:
     """A WinDrop; ``max_gap`` is in results of each leaf behind it.
 
-    ``decided`` holds decisions made elsewhere by window number, with ``own_coins`` for each group. What is not in it
-    is dropped, and then ``max_gap`` says nothing.
+    ``decided`` holds decisions made elsewhere by window number, with ``own_coins`` for each group. All other windows
+    are dropped, and ``max_gap`` is not used.
     """
 
     drop_probability: float
@@ -69,7 +69,7 @@ class Drop:
     decided: Mapping[Any, Any] | None = None
 
     def log(self) -> DropLog | Callable[[Hashable], DropLog] | None:
-        """Return the decisions that were made elsewhere, if any were."""
+        """Return the decisions that were made elsewhere, None if there are none."""
         if self.decided is None:
             return None
         if not self.own_coins:
@@ -92,7 +92,7 @@ Plan = tuple[Step, ...]
 def plan_of(
     arrangement: Arrangement, functions: Function | list[Function] = "count", *, counted: bool = False
 ) -> Plan:
-    """Return the plan of an arrangement; functions are one for all levels, or a list with one a level.
+    """Return the plan of an arrangement; functions are one for all levels, or a list with one per level.
 
     ``counted`` says that windows are count-based and in rows of the input: only full ones give a result.
     """
@@ -115,8 +115,9 @@ def with_drop(plan: Plan, drop: Drop, before: int = 0) -> Plan:
 def with_drops(plan: Plan, gaps: Sequence[int], make: Callable[[Plan, range], Drop], first: int = 0) -> Plan:
     """Return the plan with drops at the earliest points that the bounds of its leaves allow.
 
-    That is before the plan; or, where one window of the common drop is more than a leaf may miss, in each branch
-    behind the split. ``make`` gives the drop before a part of the plan, whose leaves it is told by number.
+    This is before the plan; or, where one window of the common drop is more than a leaf may miss, in each branch
+    behind the split. ``make`` returns the drop before a part of the plan, given that part and the numbers of its
+    leaves.
 
     >>> plan = plan_of(tumbling(2) | tumbling(3))
     >>> with_drops(plan, [3, 2], lambda *_: Drop(0.5, (3, 2))) == with_drop(plan, Drop(0.5, (3, 2)))
@@ -140,7 +141,7 @@ def with_drops(plan: Plan, gaps: Sequence[int], make: Callable[[Plan, range], Dr
 
 
 def in_rows(arrangement: Arrangement) -> Arrangement:
-    """Return count-based windows in tuples of the input: slides of the levels before multiply.
+    """Return count-based windows in tuples of the input: the slides of all levels before are multiplied.
 
     >>> in_rows(sliding(4, 2) >> tumbling(3)), in_rows((tumbling(2) | tumbling(5)) >> sliding(3, 1))
     (sliding(4, 2) >> tumbling(6), tumbling(2) >> sliding(6, 2) | tumbling(5) >> sliding(15, 5))
@@ -170,7 +171,7 @@ def arrangement_of(plan: Plan) -> Arrangement | None:
 
 
 def numbered(stream: Iterable[tuple[Hashable, Any]]) -> Iterator[Tuple]:
-    """Give each tuple its number within its group as its time: for count-based windows."""
+    """Use each tuple's number within its group as its time, for count-based windows."""
     seen: dict[Hashable, int] = {}
     for group, value in stream:
         at = seen.get(group, 0)
@@ -179,7 +180,7 @@ def numbered(stream: Iterable[tuple[Hashable, Any]]) -> Iterator[Tuple]:
 
 
 def drop_gap(arrangement: Arrangement, max_gap: int | Sequence[int]) -> int:
-    """Return the bound on the gap in windows of the drop, or raise if not even one of them may go.
+    """Return the bound on the gap in windows of the drop, or raise if not even one of them may be dropped.
 
     >>> drop_gap(tumbling(2) | tumbling(3), [3, 1])
     Traceback (most recent call last):
@@ -219,7 +220,7 @@ def _in_rows(level: Level, step: int) -> Arrangement:
 
 
 def _whole(level: Level) -> Arrangement:
-    """Return a level and all below it as an arrangement."""
+    """Return a level and all levels below it as an arrangement."""
     return level.window >> _beside([_whole(child) for child in level.below]) if level.below else level.window
 
 

@@ -1,7 +1,7 @@
-"""Columns of a table as the engine reads them, and its results as a table again.
+"""Converts columns of a table to the values that the engine reads, and its results to a table.
 
 Times become numbers in units of the arrangement: whole microseconds where sizes are durations, rounded down as
-Spark's are; exact where the time and the unit are whole numbers. A NaN in a group is one group, as it is for Spark.
+in Spark; exact where the time and the unit are whole numbers. All NaN values are one group, as in Spark.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def times_of(table: pa.Table, name: str, arrangement: Arrangement) -> list[Any]:
 
 
 def values_of(table: pa.Table, taken: Sequence[str | None], value: str | None, aggregate: Any) -> list[Any]:
-    """Return what is aggregated, row by row."""
+    """Return the value to aggregate for each row."""
     if value is not None:
         return list(table[value].to_pylist())
     names = [name for name in table.column_names if name not in taken]
@@ -64,7 +64,7 @@ def values_of(table: pa.Table, taken: Sequence[str | None], value: str | None, a
 
 
 def groups_of(table: pa.Table, name: str | None) -> list[Hashable]:
-    """Return the group of each row; all of them are in one if no column is named."""
+    """Return the group of each row; all rows are in one group if no column is named."""
     if name is None:
         return [None] * table.num_rows
     if name in OUTPUT:
@@ -76,7 +76,7 @@ def groups_of(table: pa.Table, name: str | None) -> list[Hashable]:
             f"group = {name!r} has type {kind}: expected plain values.",
             hint="make a column of text or numbers of it",
         )
-    # a NaN is equal to nothing, but one and the same object is found again
+    # NaN values are never equal, but a dict finds the same NaN object again
     return [math.nan if isinstance(at, float) and math.isnan(at) else at for at in table[name].to_pylist()]
 
 
@@ -141,7 +141,7 @@ def _array(name: str, values: list[Any], kind: pa.DataType | None = None) -> pa.
 
 
 def _in_units(at: float, unit: float) -> float | Fraction:
-    """Divide a time by the unit; 0.3 in units of 0.1 is 3, not a little less."""
+    """Divide a time by the unit; 0.3 in units of 0.1 is exactly 3, not a little less."""
     if isinstance(at, int) and isinstance(unit, int):
         exact = Fraction(at, unit)
         return exact.numerator if exact.denominator == 1 else exact

@@ -1,25 +1,26 @@
-"""WinDrop(ω, δ, p, B): marks where windows may open downstream, and drops what no kept window holds.
+"""Implements WinDrop(ω, δ, p, B): marks where windows may open downstream, and drops tuples outside kept windows.
 
-The stream is divided into windows [kδ - b, kδ - b + ω) in the way of the aggregates downstream (``drop_window``),
-and :mod:`~spillway.core.windows.decisions` says which are kept. The tuple at the start of a window is marked
+The stream is divided into windows [kδ - b, kδ - b + ω) that match the aggregates downstream (``drop_window``),
+and :mod:`~spillway.core.windows.decisions` decides which are kept. The tuple at the start of a window is marked
 
     kept       τ = start + ω                dropped       0 (disallowed)                 Section 3.1
 
-and every tuple all of whose windows are dropped is dropped early (Section 3.4). One that would be dropped but carries
-a 0 goes on as a fake tuple. b is 0 with the paper's stamps, see :mod:`~spillway.core.windows.reach`.
+and a tuple is dropped early if all of its windows are dropped (Section 3.4). A tuple that would be dropped but
+carries a 0 is passed on as a fake tuple. b is 0 with the paper's stamps, see :mod:`~spillway.core.windows.reach`.
 
-**Where we deviate.** In the paper the first tuple of a window carries its mark. On a stream with silences one tuple
-can be the first of several windows with different fates, which one mark cannot say. Here a window's start is a
-point of time: if no tuple has it, a fake tuple with that time carries the τ. (No fake tuple is made for a 0:
-without a mark a window does not open either.)
+**Where we deviate.** In the paper the first tuple of a window carries its mark. If a stream has gaps, one tuple
+can be the first of several windows, some kept and some dropped, which one mark cannot express. Here a window's start
+is a point in time: if no tuple has this time, a fake tuple with that time carries the τ. (No fake tuple is made for
+a 0: without a mark a window does not open either.)
 
 **Groups.** Each group has its own windows and marks. By default all groups share the decisions, so that a window
-is delivered for all groups or for none, as on Spark; with ``own_coins`` each group has coins of its own, as in the
-paper (:func:`own_salt`).
+is delivered for all groups or for none, as on Spark; with ``own_coins`` each group has its own random draws, as in
+the paper (:func:`own_salt`).
 
-**In between** two starts and ends of windows all tuples have one fate, so that most of them cost one comparison.
+**Fast path.** Between two starts or ends of windows all tuples are treated alike, so that most of them cost one
+comparison.
 
-**Count-based windows.** Time is then the number of a tuple in its group, and windows start at 0, not before.
+**Count-based windows.** Time is then the number of a tuple in its group, and no window starts before 0.
 
 =======  =============================================================
 symbol   meaning
@@ -55,7 +56,7 @@ from spillway.errors import SpillwayError, invalid
 
 @dataclass(frozen=True, kw_only=True)
 class WinDropConfig:
-    """The windows of the drop, the bound on the gap in such windows, and the salt of the coins."""
+    """The windows of the drop, the bound on the gap in such windows, and the salt of the random draws."""
 
     size: int
     slide: int
@@ -74,7 +75,7 @@ class WinDropConfig:
         DropConfig(max_gap=self.max_gap, salt=self.salt)
 
     def build(self, drop_probability: float = 0.0, log: Log | None = None) -> WinDrop:
-        """Return the operator at its beginning."""
+        """Return a new operator."""
         return WinDrop(self, drop_probability, log)
 
 
@@ -82,7 +83,7 @@ Log = DropLog | Callable[[Hashable], DropLog]
 
 
 def own_salt(salt: int, group: Hashable) -> int:
-    """Return the salt of a group that has coins of its own.
+    """Return the salt of a group that has its own random draws.
 
     >>> own_salt(7, "a") == own_salt(7, "a") != own_salt(7, "b")
     True
@@ -98,17 +99,18 @@ class _Clock:
 @dataclass(slots=True)
 class _Group:
     log: DropLog
-    clock: _Clock  # of all groups; of one where tuples are counted
+    clock: _Clock  # shared by all groups; one per group where tuples are counted
     next: int | None = None  # the first window whose start is yet to be marked
     kept: int | None = None  # the last window that is kept
     passes: bool = False
-    same_until: float = -math.inf  # up to here tuples pass, or do not, as the last one did
+    same_until: float = -math.inf  # until this time tuples pass, or do not, like the last one
 
 
 class WinDrop:
-    """The operator over an ordered stream; ``drop_probability`` may be set anew at any time.
+    """The operator over an ordered stream; ``drop_probability`` may be changed at any time.
 
-    ``log`` hands in decisions made elsewhere, such as those of a query on Spark: one for all groups, or one for each.
+    ``log`` holds decisions made elsewhere, such as those of a query on Spark: one log for all groups, or one for
+    each.
     """
 
     def __init__(self, config: WinDropConfig, drop_probability: float, log: Log | None = None) -> None:
@@ -134,7 +136,7 @@ class WinDrop:
         return ()
 
     def finish(self) -> Iterable[Tuple]:
-        """Return nothing: the drop holds nothing back."""
+        """Return nothing: the drop does not hold tuples back."""
         return ()
 
     def _push(self, state: _Group, given: Tuple) -> Iterable[Tuple]:

@@ -1,9 +1,10 @@
-"""Queries as boxes with costs: what a placement of drops is worked out for (Section 2.1).
+"""Defines queries as boxes with costs, the input for a placement of drops (Section 2.1).
 
 A query is a chain of boxes, each with a cost per tuple that reaches it and a selectivity; a box with a window is an
-aggregate and gives a result per slide. A chain may end in branches.
+aggregate and returns a result per slide. A chain may end in branches.
 
-A window goes by time or, with ``counted``, by tuples that reach its box. ``by`` names what an aggregate groups by.
+A window is defined by time or, with ``counted``, by the number of tuples that reach its box. ``by`` names the columns
+that an aggregate groups by.
 
 >>> from spillway.core.windows import tumbling
 >>> mean = Box("mean", 2.0, window=tumbling(10))
@@ -27,7 +28,7 @@ _SECOND = 1_000_000  # in the units of durations
 class Box:
     """An operator: work per tuple that reaches it, and tuples out per tuple in; for an aggregate, per window.
 
-    ``by`` and ``counted`` are an aggregate's: the columns that it groups by, and whether its windows count tuples.
+    ``by`` and ``counted`` are for aggregates: the columns to group by, and whether windows count tuples.
     """
 
     name: str
@@ -53,7 +54,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """Boxes in a row that end in a result or in branches. A leaf has a bound on its gap; the input has a rate.
+    """A chain of boxes that ends in a result or in branches. A leaf has a bound on its gap; the input has a rate.
 
     The rate is in tuples per unit of the windows, per second where these are durations.
     """
@@ -75,20 +76,20 @@ class Query:
 
     @property
     def input_rate(self) -> float:
-        """The rate at the input, which has to be known."""
+        """The rate at the input; raises if it is not known."""
         if self.rate is None:
             raise invalid(f"rate of {self.name!r}", None, "the tuples per time unit that arrive at its input")
         return self.rate
 
     def leaves(self) -> Iterator[Query]:
-        """Yield the ends of all branches."""
+        """Yield the query itself if it has no branches, else the leaves of all branches."""
         if not self.branches:
             yield self
         for branch in self.branches:
             yield from branch.leaves()
 
     def behind(self, start: int = 0) -> Iterator[Box]:
-        """Yield all boxes from one on, those of the branches too."""
+        """Yield all boxes from number ``start`` on, also those of the branches."""
         yield from self.boxes[start:]
         for branch in self.branches:
             yield from branch.behind()
@@ -118,7 +119,7 @@ def rate_after(box: Box, rate: float) -> float:
 def levels_from(query: Query, start: int = 0, step: int = 1) -> tuple[Level, ...]:
     """Return the aggregates from a box on as a tree.
 
-    Windows that count tuples are counted in those of the drop, of which one at the box stands for ``step``.
+    Count-based windows are converted to tuples at the drop: one tuple at the box represents ``step`` of those.
 
     >>> from spillway.core.windows import tumbling
     >>> first, second = (Box(name, 1.0, window=tumbling(3), counted=True) for name in "ab")
@@ -136,5 +137,5 @@ def levels_from(query: Query, start: int = 0, step: int = 1) -> tuple[Level, ...
 
 
 def step_after(box: Box, step: int) -> int:
-    """Return how many tuples of the drop one behind a box stands for, where they are counted."""
+    """Return how many tuples at the drop one tuple behind a box represents, where tuples are counted."""
     return step * box.window.slide if box.window is not None and box.counted else step

@@ -1,32 +1,32 @@
-"""Where drops may stand in a query, and what each would save (Section 3.5).
+"""Finds where drops may be placed in a query, and computes what each would save (Section 3.5).
 
-A drop can stand before any box that has an aggregate behind it. Its windows (ω, δ) and its bound B follow from the
-aggregates behind it; its own probability p is limited to B / (B + 1).
+A drop can be placed before any box that has an aggregate behind it. Its windows (ω, δ) and its bound B follow from
+the aggregates behind it; its own probability p is limited to B / (B + 1).
 
-**What a drop saves.** At each arc behind it only what a kept window needs is left. With ω' the part of the stream
-that the aggregates behind an arc need for one window of the drop,
+**What a drop saves.** At each arc behind it only the tuples that a kept window needs are left. With ω' the part of
+the stream that the aggregates behind an arc need for one window of the drop,
 
     missing at the arc = p max(0, (B + 1)δ - ω') / ((B - 1)δ + ω'),      behind the last aggregate p
 
 and a box saves rate · cost · missing (:mod:`~spillway.core.windows.placement.load_savings`), in proportion to p.
-From this follow the paper's rules:
+The paper's rules follow from this:
 
-- the further up a drop, the more boxes are behind it, but ω' grows with every aggregate that it passes, and if
-  B < ⌊ω'/δ⌋ nothing is dropped early: then it saves as much right before its first aggregate;
+- the further up a drop is, the more boxes are behind it, but ω' grows with every aggregate in between, and if
+  B < ⌊ω'/δ⌋ nothing is dropped early: then a drop saves as much right before its first aggregate;
 - before a split the slide is the least common multiple and B shrinks: where not even one window of the drop may
-  be missing, the drop must stand behind the split, one in each branch;
+  be missing, drops must be placed behind the split, one in each branch;
 - all aggregates behind a drop must be of one kind: windows by time or by count, in the same unit, of the same groups.
-  A mark says that *this* window of *this* group may open, and an aggregate with others cannot read it. Where the kind
-  changes, in a pipeline or between branches, the drop must stand behind the change;
-- a box that removes or adds tuples before a count-based aggregate changes what that one counts, so a drop cannot
-  stand before it: the same tuples would fall into other windows.
+  A mark says that *this* window of *this* group may open, and an aggregate with other windows or groups cannot read
+  it. Where the kind changes, in a pipeline or between branches, the drop must be placed behind the change;
+- a box that removes or adds tuples before a count-based aggregate changes what the aggregate counts, so a drop cannot
+  be placed before that box: the same tuples would fall into other windows.
 
-What forbids a drop before one box forbids it before all boxes further up.
+A reason against a drop before one box also applies before all boxes further up.
 
 =========  ================================================================================
 symbol     meaning
 =========  ================================================================================
-ω, δ       size and slide of the drop's windows;  ω': what is needed further down
+ω, δ       size and slide of the drop's windows;  ω': the size needed further down
 p, B       ``drop_probability``, ``max_gap`` in windows of the drop
 =========  ================================================================================
 """
@@ -47,7 +47,7 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Option:
-    """A drop that may stand before a box: what it saves per unit of p, what it costs, how many leaves it hits."""
+    """A possible drop before a box: what it saves per unit of p, what it costs, how many leaves it affects."""
 
     query: str
     before: str
@@ -59,26 +59,26 @@ class Option:
 
     @property
     def most(self) -> float:
-        """The largest p that its bound allows."""
+        """The largest p that the drop's bound allows."""
         return self.drop.most
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A query or a branch: the drops of which one may stand in it, or else those of its own branches may."""
+    """A query or a branch: its possible drops, of which at most one is taken, unless its branches have drops."""
 
     options: tuple[Option, ...]
     branches: tuple[Site, ...]
-    refused: str | None  # why none stands further up
+    refused: str | None  # why no drop can be further up
 
     def all(self) -> Iterator[Option]:
-        """Yield the drops in here and in all branches."""
+        """Yield the drops of this site and of all its branches."""
         yield from self.options
         for branch in self.branches:
             yield from branch.all()
 
     def notes(self, chosen: Container[Option]) -> Iterator[str]:
-        """Yield what explains the chosen drops in here."""
+        """Yield the texts that explain the chosen drops of this site and its branches."""
         if self.refused and any(option in chosen for option in self.all()):
             yield self.refused
         yield from (option.note for option in self.options if option.note and option in chosen)
@@ -87,7 +87,7 @@ class Site:
 
 
 def site_of(query: Query, rate: float, drop_cost: float) -> Site:
-    """Return the drops to think about in a query; ``drop_cost`` is the work of a drop per tuple that reaches it."""
+    """Return the possible drops of a query; ``drop_cost`` is the work of a drop per tuple that reaches it."""
     found: list[Option] = []
     refused = None
     first = next((n for n, box in enumerate(query.boxes) if box.window is not None), len(query.boxes))
@@ -103,7 +103,7 @@ def site_of(query: Query, rate: float, drop_cost: float) -> Site:
             option = Option(
                 query.name, box.name, drop, saves, at * drop_cost, leaves, _useless(query, n, drop)
             )
-            # Of equal ones the last before the first aggregate: further up it would only mark and hand on.
+            # Of equal drops the last before the first aggregate: further up it would only mark tuples.
             found.insert(0 if n <= first else len(found), option)
         at = rate_after(box, at)
     branches = tuple(site_of(branch, at, drop_cost) for branch in query.branches)
@@ -111,7 +111,7 @@ def site_of(query: Query, rate: float, drop_cost: float) -> Site:
 
 
 def _worth(options: list[Option]) -> tuple[Option, ...]:
-    """Return those that save something and that no other, or earlier equal, one is better than."""
+    """Return the drops that save something, without those that another or an earlier equal one replaces."""
     kept: list[Option] = []
     for one in options:
         if one.saves * one.most > one.costs and not any(_no_worse(other, one) for other in kept):
@@ -124,7 +124,7 @@ def _no_worse(one: Option, other: Option) -> bool:
 
 
 def _windows(query: Query, start: int) -> tuple[WindowDrop | None, str]:
-    """Return the windows of a drop before a box, or why there can be none."""
+    """Return the windows of a drop before a box, or the reason why there can be none."""
     mixed = _mixed(query, start)
     if mixed:
         return None, f"because {mixed}"
@@ -151,7 +151,7 @@ def _windows(query: Query, start: int) -> tuple[WindowDrop | None, str]:
 
 
 def _mixed(query: Query, start: int) -> str | None:
-    """Return in what the aggregates behind a point differ, or what stands before one that counts."""
+    """Return how the aggregates behind a point differ, or which box disturbs one that counts; None if neither."""
     aggregates = [box for box in query.behind(start) if box.window is not None]
     one = aggregates[0]
     assert one.window is not None
@@ -188,7 +188,7 @@ def _by(box: Box) -> str:
 
 
 def _saved(query: Query, start: int, rate: float, drop: WindowDrop, step: int = 1) -> float:
-    """Return what the boxes from ``start`` on save per unit of p."""
+    """Return the work that is saved per unit of p at the boxes from ``start`` on."""
     total, at = 0.0, rate
     for n, box in enumerate(query.boxes[start:], start):
         total += at * box.cost * _missing(levels_from(query, n, step), drop)
@@ -201,7 +201,7 @@ def _missing(levels: tuple[Level, ...], drop: WindowDrop) -> float:
 
 
 def _useless(query: Query, start: int, drop: WindowDrop) -> str | None:
-    """Return why a drop is not put further up, if early drops are what is missing."""
+    """Return why a drop is not placed further up, if the reason is that no early drops are possible."""
     if start == 0 or drop.max_gap >= drop.size // drop.slide:
         return None
     box = query.boxes[start]

@@ -1,19 +1,19 @@
-"""Which of the possible drops to take, and how much each drops, so that as many results as possible are delivered.
+"""Chooses the drops to take, and how much each drops, so that as many results as possible are delivered.
 
-The goal is the largest total share of results, summed over the leaves of all queries (Section 2.3). Drop d takes p_d
-of the results of each of its n_d leaves, saves s_d p_d of the work and costs o_d itself. So look for
+The goal is the largest total share of results, summed over the leaves of all queries (Section 2.3). Drop d removes
+p_d of the results of each of its n_d leaves, saves s_d p_d of the work and costs o_d itself. So the problem is
 
     least Σ n_d p_d        with  Σ (s_d p_d - o_d) >= excess        and  0 <= p_d <= B_d / (B_d + 1)
 
-**How much.** With the drops given, the one that saves most per result lost, s_d / n_d, goes first, as far as its
-bound allows; then the next, until enough is saved. That is the least loss, because savings and losses are both
-proportional to p. Drops that save the same per result share the rest evenly.
+**How much.** With the set of drops given, the drop that saves most per lost result, s_d / n_d, is used first, as far
+as its bound allows; then the next, until enough is saved. That is the least loss, because savings and losses are both
+proportional to p. Drops that save the same per lost result share the rest evenly.
 
-**Which.** No path from the input to a leaf has two drops: before a split stands one for all branches, or there is at
-most one in each. So the choices are few, and up to :data:`MOST_TRIED` all are tried. Where there are more, results
-lost get a price λ: each place takes the drop that gains most, p (s - λ n) - o, and branches take theirs instead if
-together they gain more. The price is raised as long as enough is saved. What that finds is the least loss up to the
-part of one drop.
+**Which.** No path from the input to a leaf has two drops: either one drop is before a split, for all branches, or
+there is at most one in each branch. So there are few choices, and up to :data:`MOST_TRIED` all are tried. If there
+are more, lost results get a price λ: each place takes the drop that gains most, p (s - λ n) - o, and branches take
+their own drops instead if these together gain more. The price is raised as long as enough is saved. The result is the
+least loss up to the contribution of one drop.
 
 =========  ======================================================
 symbol     meaning
@@ -40,7 +40,7 @@ Shares = dict[Option, float]
 
 
 def least_loss(sites: Sequence[Site], excess: float) -> Shares | None:
-    """Return the p of each drop that is taken, None if no drops save enough."""
+    """Return the p of each drop that is taken, None if no set of drops saves enough."""
     free = all(option.costs == 0.0 for site in sites for option in site.all())
     if math.prod(_count(site, free) for site in sites) > MOST_TRIED:
         return _priced(sites, excess)
@@ -58,7 +58,7 @@ def loss(found: Shares) -> float:
 
 
 def shares(options: Sequence[Option], excess: float) -> Shares | None:
-    """Return the p of each of these drops, those that are not needed left out; None if they do not save enough."""
+    """Return the p of each of these drops, without those that are not needed; None if they do not save enough."""
     wanted = excess + sum(option.costs for option in options)
     slack = _CLOSE * max(1.0, abs(wanted))
     found: Shares = {}
@@ -73,7 +73,7 @@ def shares(options: Sequence[Option], excess: float) -> Shares | None:
 
 
 def _worth(option: Option) -> float:
-    """Return what is saved per result lost, rounded so that what is equal but for rounding is equal."""
+    """Return the savings per lost result, rounded so that values that differ only by rounding errors are equal."""
     return float(f"{option.saves / option.leaves:.9e}")
 
 
@@ -90,7 +90,7 @@ def _evenly(options: list[Option], wanted: float) -> Shares:
 
 
 def _choices(site: Site, free: bool) -> Iterator[tuple[Option, ...]]:
-    """Yield the sets of drops that may stand together; a drop that is free may as well be there with p = 0."""
+    """Yield the sets of drops that may be combined; drops without cost can always be included, with p = 0."""
     for option in site.options:
         yield (option,)
     apart = [list(_choices(branch, free)) for branch in site.branches]
@@ -121,7 +121,7 @@ def _priced(sites: Sequence[Site], excess: float) -> Shares | None:
 
 
 def _gaining(site: Site, price: float) -> tuple[float, tuple[Option, ...]]:
-    """Return what gains most at a price per result lost, and how much."""
+    """Return the largest gain at a price per lost result, and the drops that reach it."""
     best: tuple[float, tuple[Option, ...]] = (0.0, ())
     for option in site.options:
         gain = option.most * (option.saves - price * option.leaves) - option.costs

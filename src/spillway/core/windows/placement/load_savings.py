@@ -1,4 +1,4 @@
-"""What a drop saves: loads, selectivities of the drop, and the drop rate needed (Section 3.6).
+"""Computes what a drop saves: loads, selectivities of the drop, and the drop rate needed (Section 3.6).
 
 A query has operators before its aggregate, the aggregate, and operators after it (Figure 6). One input tuple costs
 
@@ -12,7 +12,7 @@ With a random drop after the aggregate, or a window drop at the input, the load 
     cost_2'   = (sel_w1 / δ + sel_w2) cost_wcheck + sel_w1 sel_1 cost_2
 
 where sel_w1 is the share of tuples that the drop lets through and sel_w2 the share that it turns into fake ones.
-Of the (B - 1)δ + ω tuples of a dropped batch, one tuple a time unit, (B + 1)δ - ω lie in no kept window; each start
+Of the (B - 1)δ + ω tuples of a dropped batch, one tuple per time unit, (B + 1)δ - ω lie in no kept window; each start
 of a window among them leaves a fake tuple:
 
     sel_w1 = 1 - p ((B + 1)δ - ω) / ((B - 1)δ + ω)
@@ -21,13 +21,13 @@ of a window among them leaves a fake tuple:
 Without early drops, (B + 1)δ <= ω, they are 1 and 0.
 
 **Where we deviate.** The paper divides sel_w2 by (B + 1)δ - ω, the tuples dropped early, although it is a share
-of all tuples; and it subtracts ⌊ω/δ⌋, one too few where δ does not divide ω. Both formulas count a tuple that two
-neighbouring batches share twice. This is exact for tumbling windows and too cautious for sliding ones:
+of all tuples; and it subtracts ⌊ω/δ⌋, one too few where δ does not divide ω. If two neighbouring batches share a
+tuple, both formulas count it twice. This is exact for tumbling windows and too cautious for sliding ones:
 :func:`early_drops` counts along the actual decisions instead.
 
-**Drop rate needed.** With a rate x above the one that just fills the capacity, R (1 + x) cost(p) <= R a has to hold.
-All loads are linear in p, cost(p) = a + o - s p with overhead o and saving s, so p = (o + a x / (1 + x)) / s, if a
-drop can do that much: p <= 1 for a random drop, p <= B / (B + 1) for windows.
+**Drop rate needed.** If the rate exceeds the one that just fills the capacity by a share x, R (1 + x) cost(p) <= R a
+has to hold. All loads are linear in p, cost(p) = a + o - s p with overhead o and saving s, so
+p = (o + a x / (1 + x)) / s, if a drop can do that much: p <= 1 for a random drop, p <= B / (B + 1) for windows.
 
 ==================  =====================================================================
 symbol              field
@@ -62,7 +62,7 @@ from spillway.errors import invalid
 
 @dataclass(frozen=True, kw_only=True)
 class QueryCosts:
-    """A query around one aggregate: costs per tuple that arrives there, in any unit of work."""
+    """A query with one aggregate: costs per tuple that reaches each operator, in any unit of work."""
 
     rate: float
     before_cost: float
@@ -83,7 +83,7 @@ class QueryCosts:
 
 @dataclass(frozen=True, kw_only=True)
 class WindowDrop:
-    """The windows of a drop, in units in which one tuple arrives, and its bound on the gap."""
+    """The windows of a drop, in time units with one tuple each, and its bound on the gap."""
 
     size: int
     slide: int
@@ -107,7 +107,7 @@ class WindowDrop:
         return max(0.0, ((B + 1) * delta - omega) / ((B - 1) * delta + omega))
 
     def sel_w1(self, drop_probability: float) -> float:
-        """Return the share of tuples that are let through as they are.
+        """Return the share of tuples that pass unchanged.
 
         >>> WindowDrop(size=10, slide=5, max_gap=3).sel_w1(0.5)
         0.75
@@ -115,7 +115,7 @@ class WindowDrop:
         return 1.0 - drop_probability * self.early_share
 
     def sel_w2(self, drop_probability: float) -> float:
-        """Return the share of tuples that go on as fake ones.
+        """Return the share of tuples that are passed on as fake tuples.
 
         >>> WindowDrop(size=10, slide=5, max_gap=3).sel_w2(0.5)
         0.05
@@ -127,7 +127,7 @@ class WindowDrop:
 
 @dataclass(frozen=True, slots=True)
 class Selectivities:
-    """Shares of the tuples that a drop lets through, and turns into fake ones."""
+    """The shares of tuples that a drop passes on unchanged, and as fake tuples."""
 
     normal: float
     fake: float
@@ -135,9 +135,9 @@ class Selectivities:
 
 @lru_cache(maxsize=1024)
 def early_drops(drop: WindowDrop, drop_probability: float, windows: int = 20_000) -> Selectivities:
-    """Return sel_w1 and sel_w2 counted along the decisions for this many windows, one tuple a time unit.
+    """Return sel_w1 and sel_w2, counted along the decisions for ``windows`` windows, one tuple per time unit.
 
-    Between two kept windows with d dropped ones in between, (d + 1)δ - ω time units are in none of them.
+    Between two kept windows with d dropped ones in between, (d + 1)δ - ω time units are in no kept window.
 
     >>> early_drops(WindowDrop(size=4, slide=4, max_gap=3), 0.0)
     Selectivities(normal=1.0, fake=0.0)
@@ -156,7 +156,7 @@ def early_drops(drop: WindowDrop, drop_probability: float, windows: int = 20_000
 
 
 def load(query: QueryCosts) -> float:
-    """Return the load without any drop, work per time unit."""
+    """Return the load without any drop, as work per time unit."""
     return query.rate * _cost(query)
 
 
@@ -169,7 +169,7 @@ def load_random_drop(query: QueryCosts, drop_probability: float) -> float:
 def load_window_drop(
     query: QueryCosts, drop: WindowDrop, drop_probability: float, measured: Selectivities | None = None
 ) -> float:
-    """Return the load with a window drop at the input; ``measured`` selectivities take the place of the formulas."""
+    """Return the load with a window drop at the input; ``measured`` selectivities replace the formulas."""
     p, q = drop_probability, query
     sel_w1 = drop.sel_w1(p) if measured is None else measured.normal
     sel_w2 = drop.sel_w2(p) if measured is None else measured.fake
@@ -191,13 +191,13 @@ def saved_window_drop(query: QueryCosts, drop: WindowDrop, drop_probability: flo
 
 
 def needed_random_drop(query: QueryCosts, *, excess: float) -> float | None:
-    """Return the probability that a random drop needs at a rate this far above capacity, None if none will do."""
+    """Return the probability that a random drop needs at a rate ``excess`` above capacity, None if none is enough."""
     overhead, saved = _random_drop(query)
     return _needed(query, overhead, saved, excess, 1.0)
 
 
 def needed_window_drop(query: QueryCosts, drop: WindowDrop, *, excess: float) -> float | None:
-    """Return the probability that a window drop needs at a rate this far above capacity, None if none will do."""
+    """Return the probability that a window drop needs at a rate ``excess`` above capacity, None if none is enough."""
     base = _cost(query)
     at_none, at_one = (load_window_drop(query, drop, p) / query.rate for p in (0.0, 1.0))
     return _needed(query, at_none - base, at_none - at_one, excess, drop.most)

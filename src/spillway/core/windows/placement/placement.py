@@ -1,13 +1,13 @@
-"""Where to drop, how much at each place, and which queries cannot be kept at all (Section 3.5).
+"""Places drops: where to drop, how much at each place, and which queries cannot run at all (Section 3.5).
 
-Queries are boxes with costs (:mod:`~spillway.core.windows.placement.boxes`). Where a drop may stand and what it
-saves there is worked out for each (:mod:`~spillway.core.windows.placement.drop_sites`). Of these drops some are
-taken, each with a p of its own, so that the load fits into the capacity and the fewest results are lost
-(:mod:`~spillway.core.windows.placement.least_loss`): a query that saves much work per result loses results first,
-up to the limit of its bound, and others may lose none.
+Queries are boxes with costs (:mod:`~spillway.core.windows.placement.boxes`). For each query the possible places of
+drops and their savings are computed (:mod:`~spillway.core.windows.placement.drop_sites`). Some of these drops are
+taken, each with its own p, so that the load fits into the capacity and the fewest results are lost
+(:mod:`~spillway.core.windows.placement.least_loss`): a query that saves much work per lost result loses results
+first, up to the limit of its bound, and others may lose none.
 
 **Admission.** If all drops at their limits are not enough, no bound can be met. The costliest query (the one whose
-end frees most) is shut, and the rest is placed anew.
+removal frees most work) is shut, and the others are placed again.
 
 >>> from spillway.core.windows import tumbling
 >>> query = Query(
@@ -39,7 +39,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A drop: before which box of which query or branch, with which windows, and what it is expected to save."""
+    """A placed drop: its query or branch, the box after it, its windows, and what it is expected to save."""
 
     query: str
     before: str
@@ -69,14 +69,14 @@ class Placement:
 
     @property
     def reason(self) -> str:
-        """What is done and why, one sentence for each thing."""
+        """What is done and why, one sentence for each item."""
         if not self.places and not self.shut:
             return f"The load {self.load:.6g} is within the capacity {self.capacity:.6g}: nothing is dropped."
         return " ".join(f"{text}." for text in (*map(str, self.places), *self.notes))
 
 
 def place(queries: Sequence[Query], *, capacity: float, drop_cost: float = 0.0) -> Placement:
-    """Return where to drop how much, so that the load is within the capacity and the fewest results are lost.
+    """Return where to drop and how much, so that the load is within the capacity and the fewest results are lost.
 
     ``drop_cost`` is the work of a drop per tuple that reaches it.
     """
@@ -121,7 +121,7 @@ def place(queries: Sequence[Query], *, capacity: float, drop_cost: float = 0.0) 
 
 
 def _costliest(queries: Sequence[Query]) -> tuple[str, float]:
-    """Return the leaf whose end frees most, and how much."""
+    """Return the leaf whose removal frees most work, and how much."""
     best = ("", -1.0)
     for query in queries:
         for leaf in query.leaves():
