@@ -39,7 +39,7 @@ class Waiting:
         return dict(vars(self.rows))
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self.rows = Rows(**state)
 
 

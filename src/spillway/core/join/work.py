@@ -121,7 +121,7 @@ class Prices:
         return [self.comparison, *self.whole]
 
     def restore(self, state: list[float]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self.comparison, *self.whole = state
 
 

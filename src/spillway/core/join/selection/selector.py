@@ -156,7 +156,7 @@ class Selection:
         return state | {"carry": self.chooser.carry}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         prefix = "correlation."
         self.correlation.restore(
             {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}

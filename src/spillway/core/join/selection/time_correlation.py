@@ -164,7 +164,7 @@ class Correlation:
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self.matched, self.compared = state["matched"].copy(), state["compared"].copy()
         self._old_matched, self._old_compared = state["old_matched"].copy(), state["old_compared"].copy()
         self.density, self.order = state["density"].copy(), state["order"].copy()
