@@ -33,7 +33,8 @@ def run(
     [{'a': 0, 'b': [1], 'c': 3}, {'a': 0, 'b': [1, 2], 'c': 3}, {'a': 0, 'b': [2], 'c': 3}]
 
     More than ``most_runs`` partial matches at once are an error, counted as in
-    :class:`~spillway.core.cep.config.PatternConfig`. This holds with ``shedding`` too, which only keeps the bound.
+    :class:`~spillway.core.cep.config.PatternConfig`. This holds with ``shedding`` too, which sheds only to keep the
+    bound.
 
     With ``shedding`` the table has the matches that are found while an event takes no longer than the bound, in
     virtual time. See :class:`~spillway.core.cep.shed.Shed`. Where some of them may be invented, the metadata of the

@@ -58,7 +58,7 @@ def _no_clock() -> float:
 
 
 class Join:
-    """Joins rows as they come."""
+    """Joins rows as they arrive."""
 
     def __init__(self, config: JoinConfig, state: bytes | None = None, clock: Clock = _no_clock) -> None:
         self.config = config

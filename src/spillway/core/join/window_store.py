@@ -11,7 +11,8 @@ front, into a larger array if it fills more than half: each row is moved a bound
                expired   live                   end
     items    [ . . . . . . | 3 7 9 | 7 8 | ...            ]   starts say where each row's items begin
 
-``columns`` are per row and ``item_columns`` per item. Indexes add columns of their own (links), which move along.
+``times``, ``numbers``, ``types``, ``sizes`` and ``words`` are per row; ``items`` and ``weights`` are per item, and so
+are the ``links`` of an index, which are moved with them.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _of_state(plan: Plan, history: History, state: int, settings: EstimationConf
 
 
 def _keys(query: Query) -> set[str]:
-    """Return the attributes that are compared with the same attribute of another row: they name its subject."""
+    """Return the attributes that are compared with the same attribute of another row, such as identifiers."""
     found = set()
     for condition in query.conditions:
         for part in walk(condition):

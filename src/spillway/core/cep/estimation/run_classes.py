@@ -91,7 +91,7 @@ def estimate(
 ) -> Classes:
     """Return the classes of runs, or events, from their features, gain and cost, with one row each.
 
-    Some features are ``compared`` with future rows, and some are ``names`` of what a row is about.
+    Some features are ``compared`` with future rows, and some are ``names``: identifiers of what a row belongs to.
     """
     slices = gain.shape[1]
     if not len(features):

@@ -23,8 +23,7 @@ from spillway.errors import invalid
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The runs of a stretch: ``state``, ``features``, ``gain`` and ``cost`` of each, and whether its life is
-    known."""
+    """The runs of a stretch: ``state``, ``features``, ``gain``, ``cost``, and whether the whole life is known."""
 
     state: Ints
     features: Floats

@@ -25,8 +25,8 @@ can be computed from the rows of a run alone is computed when the run is made, a
 run's rows are never read again, except for conditions such as ``b[i].v < c.v`` on all rows of a sequence and a later
 row: these walk along the chain.
 
-**Bans** are negated elements. Rows of theirs, which may forbid a match, are kept in an index of their own. A run
-looks them up when everything that the ban's conditions name is known.
+**Bans** are negated elements. Their rows, which may forbid a match, are kept in a separate index. A run looks them up
+when everything that the ban's conditions name is known.
 """
 
 from __future__ import annotations

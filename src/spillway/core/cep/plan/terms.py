@@ -37,8 +37,8 @@ TOO_LARGE = NULL + 1  # a running sum that did not fit; it stays unknown whateve
 _FITS = {"+": "sum_fits", "-": "difference_fits", "*": "product_fits"}
 _COMPARE = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_LARGEST_POWER = 709.782712893384  # of e, that is no infinity
-# Functions of one number: what is written, and the condition under which there is a value.
+_LARGEST_POWER = 709.782712893384  # the largest exponent of e with a finite result
+# Functions of one number: the text that is written, and the condition under which there is a value.
 _FUNCTIONS = {
     "sqrt": ("math.sqrt({0})", "{0} >= 0"),
     "abs": ("abs({0})", None),

@@ -28,7 +28,7 @@ present runs. It is only for strategies that discard events, and for a mean over
 ======  ==============================================================================
 symbol  meaning
 ======  ==============================================================================
-v       violation: share of the present runs, by load, that has to go
+v       ``violation``: share of the load of the present runs that has to go
 θ'      the bound less the margin (see trigger)
 n       ``smooth``: over how many measurements the latency is taken
 k       share of the events that complete matches that is admitted

@@ -3,8 +3,8 @@
 This is the optimality of Section 5.1.1 and Figure 5. f(y) is the probability that a row that arrives matches one
 that is y seconds older, 0 <= y <= w. If the budget allows comparisons with a share r' of the window, the best
 choice is the ages where f is largest. Basic windows only approximate it, since they are taken as a whole and, when
-they slide in steps, cover changing ages. When a share x of the newest is filled, B_j covers the ages from (x + j -
-2) b to (x + j - 1) b, j counted from 1. With n = 1 + ⌈w / b⌉:
+they slide in steps, cover changing ages. When a share x of the newest is filled, B_j covers the ages from
+(x + j - 2) b to (x + j - 1) b, j counted from 1. With n = 1 + ⌈w / b⌉:
 
     p_j  = ∫_0^1 ∫ f(y) dy dx          over max(0, (x + j - 2) b) <= y <= min(w, (x + j - 1) b)
     c_e  = min(n, ⌊r' w / b⌋)          basic windows that are compared with as a whole

@@ -177,9 +177,9 @@ def _choose(
 
 
 class Ranges:
-    """What each row is compared with: row k with ``parts[begins[k]:ends[k]]``, ranges of rows, oldest first.
+    """The ranges that each row is compared with: row k with ``parts[begins[k]:ends[k]]``, oldest first.
 
-    ``taken`` is how many rows these are, and ``comparisons`` their sum.
+    ``taken`` is how many rows each row is compared with, and ``comparisons`` their sum.
     """
 
     def __init__(self, begins: Ints, ends: Ints, taken: Ints, parts: Ints) -> None:

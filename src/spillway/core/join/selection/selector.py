@@ -8,11 +8,11 @@ comparisons. The other rows get the fractions r_(i,z) that direction or utility 
 so that F and the rest together are the budget B. Full rows may take half of the budget at most: with very small
 budgets the later ones are processed like all others.
 
-**Hash index.** Where single values are looked up in an index, only matches are read, and leaving out a part of the
-window saves nothing else. There a row probes the whole window or not at all: with a fraction, or where types are
-worth different amounts, r_(i,z) is the probability that it probes. With a budget and types that are worth the same,
-rows are dropped at random instead. Choosing by age gains nothing over that, as the paper finds. And it would be worse
-if only a share of the rows probed, the same on both sides: if a share q of the rows is listed and a share p of these
+**Hash index.** Where single values are looked up in an index, only matches are read, so leaving out a part of the
+window saves nothing. There a row probes the whole window or not at all: with a fraction, or where types are worth
+different amounts, r_(i,z) is the probability that it probes. With a budget and types that are worth the same, rows
+are dropped at random instead. Choosing by age gains nothing over that, as the paper finds. And it would be worse if
+only a share of the rows probed, the same on both sides: if a share q of the rows is listed and a share p of these
 probes, q²p of the matches are found for
 
     q a + q p l + q² p m        a: listing a row   l: looking it up   m: its matches
