@@ -1,4 +1,4 @@
-"""What to shed: events and partial matches of a pattern, where they cost most and bring least."""
+"""Patterns over a stream: under overload the events and runs are shed that cost most and bring least."""
 
 from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.engine.operator import Patterns

@@ -1,4 +1,4 @@
-"""What a pattern is looked for in: the query, the columns, and what is kept about its runs."""
+"""The configuration of a pattern operator: the query, the columns, and what is kept about its runs."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ class PatternConfig:
     """A pattern over one stream.
 
     - ``query``: as text, or as a tree.
-    - ``schema``: of the tables that will come.
+    - ``schema``: the schema of the input tables.
     - ``time``, ``type``: the columns with a row's time (a timestamp, or a number of seconds) and type.
-    - ``index``: which equalities find runs: ``"all"``, also computed ones; ``"attributes"``, only those between two
-      attributes, as the paper's engine does; ``"none"``.
+    - ``index``: which equalities are used to look up runs: ``"all"``, including computed ones; ``"attributes"``, only
+      those between two attributes, as in the paper's engine; ``"none"``.
     - ``tracked``: whether runs have classes and are counted, so that they can be shed; ``classes`` and ``slices`` say
       how many classes a state may have and into how many slices of time the window is cut.
-    - ``most_runs``: how many runs there may be (each counted in every index it lies in), with matches that wait for
-      a negated element at the end; beyond that some are shed, see ``Patterns.relieve``. That is looked at after
-      every fortieth of so many runs made, and between rows: one row may double their number. None is no limit.
-    - ``timeouts``: whether runs that come to nothing can be had as a second output.
-    - ``compile``: whether the query becomes machine code, which takes seconds, or is interpreted, which is a hundred
-      times slower: for short tables.
-    - ``late``: rows that come after rows with a later time were processed are an ``"error"``, or are left out
-      (``"drop"``).
+    - ``most_runs``: the largest number of runs (each counted once in every index that holds it), including matches
+      that wait for a negated element at the end. Beyond that some are shed, see ``Patterns.relieve``. The number is
+      checked between rows, whenever another fortieth of ``most_runs`` runs has been made: one row may double it. None
+      is no limit.
+    - ``timeouts``: whether runs that time out are available as a second output.
+    - ``compile``: whether the query is compiled to machine code, which takes seconds, or interpreted, which is a
+      hundred times slower and meant for short tables.
+    - ``late``: what happens to rows that arrive after rows with a later time were processed: ``"error"`` raises,
+      ``"drop"`` leaves them out.
     """
 
     query: str | Query
@@ -101,7 +102,7 @@ class PatternConfig:
         return kinds(plain_schema(self.schema))
 
     def build(self, state: bytes | None = None) -> Patterns:
-        """Return the operator at its beginning, or as it was when a snapshot was made."""
+        """Return a new operator, or the operator of a snapshot."""
         from spillway.core.cep.engine.operator import Patterns  # noqa: PLC0415
 
         return Patterns(self, state)

@@ -1,4 +1,4 @@
-"""Patterns in memory: what ``Spillway.match`` does to a stream, done to a pyarrow Table."""
+"""Pattern matching in memory: it does to a pyarrow Table what ``Spillway.match`` does to a stream."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ def run(
     [{'a': 0, 'b': [1], 'c': 3}, {'a': 0, 'b': [1, 2], 'c': 3}, {'a': 0, 'b': [2], 'c': 3}]
 
     More than ``most_runs`` partial matches at once are an error, counted as in
-    :class:`~spillway.core.cep.config.PatternConfig`. With ``shedding`` too: what is shed is up to the bound.
+    :class:`~spillway.core.cep.config.PatternConfig`. This holds with ``shedding`` too, which sheds only to keep the
+    bound.
 
-    With ``shedding`` these are the matches that are found although an event may take only so long on average, in
-    virtual time. See :class:`~spillway.core.cep.shed.Shed`. Where some of them may be none, the metadata of the
+    With ``shedding`` the table has the matches that are found while an event takes no longer than the bound, in
+    virtual time. See :class:`~spillway.core.cep.shed.Shed`. Where some of them may be invented, the metadata of the
     table's schema say why, under :data:`~spillway.core.cep.shed.INVENTED`.
 
     >>> busy = pa.table({"ts": range(90), "type": list("ABC") * 30, "id": [1] * 90})
@@ -67,7 +68,7 @@ def run_with_timeouts(
     """Return the matches as :func:`run` does, and the partial matches that timed out.
 
     These are the runs whose window passed, or that the end of the table cut off, and from which neither a match nor
-    a longer run was made. Variables that they had not come to are null. A match that a negated element at the end
+    a longer run was made. Variables that they had not reached are null. A match that a negated element at the end
     forbids is in neither table.
 
     >>> rides = pa.table({"ts": [0, 1, 2, 9], "type": ["A", "B", "A", "C"]})
@@ -91,9 +92,9 @@ def run_with_timeouts(
 
 
 def _all_matches(patterns: Patterns, table: pa.Table) -> pa.Table:
-    """Return all matches in a table, or raise an error if there are more runs than there may be."""
+    """Return all matches in a table, or raise an error if there are more runs than ``most_runs``."""
     patterns.relieve = give_up
     matches = patterns.process(table)
-    if patterns.work.crowded_out:  # matches that were held, for which nobody is asked
+    if patterns.work.crowded_out:  # held matches are shed without a call of ``relieve``
         give_up(patterns)
     return pa.concat_tables([matches, patterns.flush()])

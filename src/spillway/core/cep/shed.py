@@ -1,22 +1,24 @@
-"""Patterns in memory under a bound: which matches would be found if there were only so much time for an event.
+"""Pattern matching in memory under a latency bound: finds the matches for which there is enough time.
 
-Time is virtual: an event takes as long as its work, in units, times ``unit_s`` (see shedding.simulate). So the answer
-is the same on every machine, and ``bound_s`` says how much work an event may take on average:
+Time is virtual: an event takes as long as its work, in units, times ``unit_s`` (see shedding.simulation). So the
+result is the same on every machine, and ``bound_s`` says how much work an event may take on average:
 
     bound_s = units per event · unit_s
 
-Where nobody knows how many units that should be, ``bound_ratio`` puts the bound as a share of what an event took in
-the history, without shedding.
+If the right number of units is not known, ``bound_ratio`` sets the bound as a share of the latency of an event in the
+training rows, without shedding.
 
-**What is found.** Without negation and under the policy ``any`` some of all matches, never another one. Otherwise a
-discarded row may let a match through that is none: ``invented`` says where, and the table of matches tells it.
+**What is found.** Without negation and under the policy ``any`` the result is a subset of all matches. Otherwise a
+discarded row may let an invented match through, one that is not among all matches. ``invented`` says where this is
+possible, and so does the metadata of the table of matches.
 
 **A full state.** More partial matches than ``most_runs`` at once are an error, as without shedding: the bound is on
-time, and what is let go of to save room would be let go of in silence. While learning from the history some go.
+time, and runs that were shed to save memory would be shed without notice. While learning from the training rows some
+runs may be shed to save memory.
 
-**History.** Strategies that tell runs apart learn first, from a stretch of the stream of at least one and a half
-windows, better of three. Those that go by chance (``random_input``, ``random_state``) do without, unless the bound is
-a ratio.
+**Training rows.** Strategies that distinguish runs learn first, from a stretch of the stream of at least one and a
+half windows, better three: the table ``history``. Random strategies (``random_input``, ``random_state``) do not need
+it, unless the bound is a ratio.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ from spillway.core.data.tables import table_of
 from spillway.core.join.item_sets import rows_in_time, times_of
 from spillway.errors import SpillwayError, invalid, unknown
 
-INVENTED = b"spillway.invented"  # in the metadata of a table of matches
+INVENTED = b"spillway.invented"  # key in the metadata of a table of matches
 _DROP_NO_ROWS = ("none", "state", "random_state", "selective_state")
 _SPARE_NEGATED = ("hybrid", "input")
 _BY_CHANCE = ("none", "random_input", "random_state")
@@ -54,27 +56,30 @@ _BY_CHANCE = ("none", "random_input", "random_state")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shed:
-    """How a pattern is shed, and to which bound.
+    """How a pattern operator sheds, and which bound it keeps.
 
-    - ``strategy``: ``hybrid``, its halves ``state`` and ``input``, or what they are compared with: ``random_input``,
+    - ``strategy``: ``hybrid``, its halves ``state`` and ``input``, or one of the baselines: ``random_input``,
       ``selective_input``, ``random_state``, ``selective_state``. ``none`` sheds nothing.
-    - ``bound_s``: the latency of an event, in seconds of virtual time; or ``bound_ratio``, of that in the history.
-      On Spark neither is given: there the controller says how much work there is time for.
-    - ``history``: a table to learn from, with the same columns.
-    - ``over``: whose latency is bounded, that of ``all`` events, a discarded one taking no time, or of ``completing``
-      ones, which can complete a match and were not discarded: then it is that of matches, as in the paper.
-    - ``smooth_events``: over how many events the latency is taken; ``percentile`` of it, None for the mean.
+    - ``bound_s``: the largest latency of an event, in seconds of virtual time; or ``bound_ratio``, the bound as a
+      share of the latency in the training rows. On Spark neither is given: there the controller says how much work
+      there is time for.
+    - ``history``: the table of training rows, with the same columns.
+    - ``over``: which latency is bounded: that of ``all`` events, where a discarded event takes no time, or that of
+      ``completing`` events, which can complete a match and were not discarded: the latency of matches, as in the
+      paper.
+    - ``smooth_events``: over how many events the latency is measured; ``percentile``: which percentile of these
+      latencies is bounded, None for the mean.
     - ``check_events``: how many events pass between two checks; None for a twentieth of those in a window, between 5
       and 100.
-    - ``delay_events``: how many have to pass before runs are shed again.
+    - ``delay_events``: how many events have to pass before runs are shed again.
     - ``select``: how the shedding set is chosen: ``split`` (of the last group only a part), ``exact``, ``greedy``.
     - ``resource``: Ω, what it costs to examine a run: ``none`` (all the same), ``conditions``, ``length``.
-    - ``clusters``: how many kinds of runs are told apart in each state; None leaves it to the gap statistic.
-    - ``slices``: in how many parts of its window a run may be worth something different.
-    - ``index``: which equalities find runs: ``all``, also computed ones, ``attributes`` as in the paper, ``none``.
-      The more of them, the less work is in vain, and the less there is to choose.
+    - ``clusters``: how many kinds of runs are distinguished in each state; None leaves it to the gap statistic.
+    - ``slices``: the number of time slices of a window; the worth of a run may differ from slice to slice.
+    - ``index``: which equalities are used to look up runs: ``all``, including computed ones, ``attributes`` as in the
+      paper, ``none``. The more of them, the less work is wasted, and the less is left to choose from.
     - ``unit_s``: seconds per unit of work.
-    - ``salt``: other ones choose other events and runs.
+    - ``salt``: the seed of the random choices of events and runs.
     """
 
     strategy: StrategyName = "hybrid"
@@ -130,7 +135,7 @@ class Shed:
             )
 
     def require_bound(self) -> None:
-        """Refuse to shed in memory without a bound, or without anything to learn from."""
+        """Raise an error if shedding in memory lacks a bound, or training rows for a strategy that learns."""
         if self.strategy != "none" and self.bound_s is None and self.bound_ratio is None:
             hint = "bound_ratio=0.5 is half of what an event took in the history"
             raise invalid("bound_s", None, "the seconds that an event may take on average", hint=hint)
@@ -141,7 +146,7 @@ class Shed:
     def build(self, learned: Learned, unshed_s: float | None) -> Strategy | None:
         """Return the strategy with what was learned, or None where nothing is shed.
 
-        ``unshed_s`` is the latency without shedding: the mean or the percentile, of the events that ``over`` says.
+        ``unshed_s`` is the latency without shedding: the mean or the percentile, over the events that ``over`` names.
         """
         if self.strategy == "none":
             return None
@@ -154,7 +159,7 @@ class Shed:
 
 
 def shed_of(given: object) -> Shed | None:
-    """Return what was given if it says how to shed, or nothing."""
+    """Return the given Shed or None; anything else is an error."""
     if given is None or isinstance(given, Shed):
         return given
     hint = (
@@ -164,9 +169,9 @@ def shed_of(given: object) -> Shed | None:
 
 
 def invented(query: Query, strategy: str | None = None) -> str | None:
-    """Return in words why matches may come out that are none, or None if that cannot be.
+    """Return in words why shedding may invent matches, or None if it cannot.
 
-    ``strategy`` is what sheds. Without it any row may be dropped, as where a budget is spent.
+    ``strategy`` is the one that sheds. Without it any row may be dropped, as when a budget is spent.
 
     >>> from spillway.core.cep import parse
     >>> tidy = parse("PATTERN SEQ(A a, NEG B b, C c) WITHIN 5 s")
@@ -182,7 +187,7 @@ def invented(query: Query, strategy: str | None = None) -> str | None:
 
 
 def give_up(patterns: Patterns) -> None:
-    """Refuse to go on with more partial matches than there may be."""
+    """Raise the error that there are more partial matches than ``most_runs``."""
     raise SpillwayError(
         f"there are more than {patterns.config.most_runs} partial matches at once.",
         hint="a shorter WITHIN, a bound such as B{1,5}, a condition, shedding=Shed(...) with a bound that is tight "
@@ -228,13 +233,13 @@ def shed_matches(config: PatternConfig, table: pa.Table, shed: Shed) -> pa.Table
 
 
 def _twentieth(config: PatternConfig, table: pa.Table) -> int:
-    """Return a twentieth of the events that a window has, neither very few nor very many."""
+    """Return a twentieth of the number of events in a window, but at least 5 and at most 100."""
     windows = windows_in(config, times_of(table, config.time)[0])
     return int(min(100.0, max(5.0, table.num_rows / max(windows, 1e-9) / 20)))
 
 
 def _learned(patterns: Patterns, shed: Shed) -> tuple[Learned, float | None]:
-    """Return what is learned from the history, and the latency there; or that nothing is known."""
+    """Return what is learned from the training rows, and the latency there; or that nothing is known."""
     plan, config = patterns.plan, patterns.config
     if shed.history is None:
         nothing = Learned.nothing(
@@ -263,7 +268,7 @@ def _learned(patterns: Patterns, shed: Shed) -> tuple[Learned, float | None]:
 
 
 def _at(rows: Ints, places: pa.Array) -> pa.Array:
-    """Return the rows at some places, or lists of them at lists of places."""
+    """Return the rows at the given positions, or lists of rows for lists of positions."""
     if isinstance(places, pa.ListArray):
         return pa.ListArray.from_arrays(places.offsets, _at(rows, places.values))
     return pa.array(rows[places.to_numpy()])

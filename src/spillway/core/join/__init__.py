@@ -1,4 +1,4 @@
-"""What to shed: comparisons of a windowed join, where matches are least likely."""
+"""Joins of two streams over windows: under overload they skip the comparisons that are least likely to match."""
 
 from spillway.core.join.adaptations import Shedding
 from spillway.core.join.config import JoinConfig

@@ -1,4 +1,4 @@
-"""How comparisons are given up: which of the adaptations are on, and their parameters.
+"""The ways in which a join gives up comparisons: which adaptations are on, and their parameters.
 
 ===============  ==============================================================================================
 name             what is compared when not everything can be
@@ -6,10 +6,10 @@ name             what is compared when not everything can be
 ``"random"``     whole rows are dropped, the rest is joined in full: the baseline
 ``"newest"``     the newest part of the windows (rate adaptation alone)
 ``"timecorr"``   the basic windows that yield most (with time correlation adaptation)
-``"selective"``  of both windows together those that yield most (with join direction adaptation): the default
+``"selective"``  the basic windows of both sides that yield most (with join direction adaptation): the default
 ===============  ==============================================================================================
 
-A utility adds to any of the last three that matches are not all worth the same.
+With a utility, the last three also take into account that some matches are worth more than others.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Shedding:
 
     - ``drop_rows``: drop rows at random instead of giving up comparisons; the other switches do not matter then.
     - ``time_correlation``, ``direction``: which adaptations are on.
-    - ``direct_by``: what the direction weighs against each other, the basic windows of both windows, or as in the
-      paper's Algorithm 4 whole windows. With a utility it is always basic windows.
+    - ``direct_by``: what the direction compares, the basic windows of both sides or, as in the paper's Algorithm 4,
+      the two whole windows. With a utility it is always basic windows.
     - ``utility``: types of rows and what they are worth.
     - ``basic_window_s``: the paper's b; by default a fortieth of the shorter window, but at least a four hundredth of
       the longer one.
     - ``sample``: γ. A share γr of the rows is processed in full, to learn; it takes about γ of the budget.
       The paper has 0.1.
-    - ``period_s``: T_c, after how much time what was counted becomes the order of basic windows.
-    - ``memory``: how much older counts weigh after each period; 0 is the paper's.
+    - ``period_s``: T_c, how often the counts are turned into a new order of basic windows.
+    - ``memory``: the factor by which older counts weigh less after each period; the paper has 0.
     - ``learn_from``: all comparisons, or only those of rows processed in full as in the paper.
     - ``slide``: how basic windows move on, ``"smooth"`` or in steps as in the paper.
     """
@@ -75,11 +75,11 @@ class Shedding:
 
     @property
     def learns(self) -> bool:
-        """Whether anything needs rows that are processed in full."""
+        """Whether any adaptation needs rows that are processed in full."""
         return not self.drop_rows and (self.time_correlation or self.direction or self.utility is not None)
 
     def length_s(self, within_s: tuple[float, float]) -> float:
-        """Return b for given windows; without time correlation one basic window is all of it."""
+        """Return b for the given windows; without time correlation one basic window covers the whole window."""
         if not self.time_correlation or self.drop_rows:
             return max(within_s)
         if self.basic_window_s is None:
@@ -97,7 +97,7 @@ NAMED: Mapping[str, Shedding] = {
 
 
 def shedding_of(given: SheddingName | Shedding | str) -> Shedding:
-    """Return the shedding of a name, or the one that is given."""
+    """Return the shedding that a name stands for, or the given one."""
     if isinstance(given, Shedding):
         return given
     if given not in NAMED:

@@ -1,4 +1,4 @@
-"""What a join is: the predicate, the windows, how it finds matches and what it does when it cannot compare all."""
+"""The configuration of a join: the predicate, the windows, how matches are found, and what is shed."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class JoinConfig:
       right.
     - ``time``: the column with a row's time, or one for each side: a timestamp, or a number of seconds.
     - ``shedding``: a name or a :class:`Shedding`; matters where a budget is given.
-    - ``access``: ``"scan"``, ``"index"`` (lists in the order of time) or ``"sorted_index"`` (by identifier, for
-      comparison).
-    - ``late``: rows that come after rows with a later time were processed are an ``"error"``, or are left out
-      (``"drop"``).
-    - ``salt``: of all random choices.
+    - ``access``: ``"scan"``, ``"index"`` (lists in the order of time) or ``"sorted_index"`` (lists sorted by
+      identifier, for comparison).
+    - ``late``: what happens to rows that arrive after rows with a later time were processed: ``"error"`` raises,
+      ``"drop"`` leaves them out.
+    - ``salt``: the seed of all random choices.
     """
 
     on: Predicate
@@ -82,9 +82,10 @@ class JoinConfig:
         return max(1, round(seconds * MICROSECONDS))
 
     def build(self, state: bytes | None = None, *, clock: Callable[[], float] | None = None) -> Join:
-        """Return the join at its beginning, or as it was when a snapshot was made.
+        """Return a new join, or the join of a snapshot.
 
-        A ``clock`` in seconds, such as ``time.perf_counter``, only tells ``work`` how long adaptation takes.
+        A ``clock`` in seconds, such as ``time.perf_counter``, is only used to report in ``work`` how long adaptation
+        takes.
         """
         from spillway.core.join.operator import Join  # noqa: PLC0415
 
@@ -92,7 +93,7 @@ class JoinConfig:
 
 
 def pair(field: str, given: T | tuple[T, T]) -> tuple[T, T]:
-    """Return what is meant for the left and for the right side.
+    """Return the value for the left side and the value for the right side.
 
     >>> pair("within_s", 20), pair("within_s", (20, 5))
     ((20, 20), (20, 5))

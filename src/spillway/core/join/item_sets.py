@@ -1,7 +1,7 @@
-"""Columns as arrays: times in microseconds, and every value as a sorted set of 64-bit items.
+"""Converts columns to arrays: times to microseconds, and every value to a sorted set of 64-bit items.
 
 ========================================  =============================================
-column                                    a row is
+column                                    each value is read as
 ========================================  =============================================
 integer, string                           a set of one item
 list of integers or strings               a set; an item that comes twice counts once
@@ -10,10 +10,10 @@ list of structs of two fields             a weighted set: the first field is the
                                           the second its weight
 ========================================  =============================================
 
-Items are integers, or strings that a :class:`~spillway.core.data.vocabulary.Vocabulary` has given codes. Sets lie one
-after the other in one array, ``items[starts[i]:starts[i + 1]]`` being row i's, in ascending order. The empty set is
-stored as the one item ``EMPTY``, so that indexes can list it. A null item is no item, a null weight is 0, and weights
-of an item that comes twice are added. Rows without a value or a time are left out: they match nothing.
+Items are integers; strings get integer codes from a :class:`~spillway.core.data.vocabulary.Vocabulary`. All sets are
+in one array, one after the other: row i has ``items[starts[i]:starts[i + 1]]``, in ascending order. The empty set is
+stored as the one item ``EMPTY``, so that indexes can list it. A null item is skipped, a null weight counts as 0, and
+weights of an item that comes twice are added. Rows without a value or a time are left out: they match nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MICROSECONDS = 1_000_000
 
 @dataclass(frozen=True)
 class Shape:
-    """What a column holds, as far as the join has to know: one item or a set, of what, with weights or not."""
+    """What a column holds: single values or sets, the type of the items, and whether they have weights."""
 
     single: bool
     item: ItemType
@@ -102,14 +102,14 @@ def rows_of(
 
 
 def rows_in_time(table: pa.Table, name: str) -> Ints:
-    """Return the numbers of the rows that have a time, in its order."""
+    """Return the numbers of the rows that have a time, ordered by that time."""
     times, timed = times_of(table, name)
     rows = np.flatnonzero(timed)
     return rows[np.argsort(times[rows], kind="stable")]
 
 
 def times_of(table: pa.Table, name: str) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Return times in whole microseconds and which rows have one. Numbers are seconds.
+    """Return times in whole microseconds, and for each row whether it has one. Numbers are seconds.
 
     Nanoseconds are rounded down, as Spark does; fractions of a second are rounded to the nearest.
     """
@@ -156,7 +156,7 @@ def _scaled(raw: Any, factor: int, name: str) -> Ints:
 def _flat(
     values: pa.Array, shape: Shape, weighted: bool, encode: Callable[[pa.Array], Ints]
 ) -> tuple[Ints, Ints, Floats]:
-    """Return starts, items and weights as they come: unsorted, items perhaps twice."""
+    """Return starts, items and weights as they were read: unsorted, and an item may occur twice."""
     rows = len(values)
     if shape.single:
         return np.arange(rows + 1), _items(values, shape, encode), np.empty(0)
@@ -202,7 +202,7 @@ def _weights(numbers: pa.Array) -> Floats:
 
 @kernel
 def sort_items(items: Any, weights: Any, low: int, high: int, weighted: bool) -> None:
-    """Sort a stretch of items, and weights along with them (Shell's way: short, and as fast for small sets)."""
+    """Sort a range of items together with their weights (Shell sort: short, and as fast for small sets)."""
     gap = 1
     while 3 * gap + 1 < high - low:
         gap = 3 * gap + 1
@@ -247,7 +247,7 @@ def _tidy(starts: Any, items: Any, weights: Any, weighted: bool, out: Any, sets:
 
 
 def tidy(starts: Ints, items: Ints, weights: Floats, weighted: bool) -> tuple[Ints, Ints, Floats]:
-    """Sort each set, merge what comes twice, and write the empty set as EMPTY.
+    """Sort each set, merge items that occur twice, and write the empty set as EMPTY.
 
     >>> starts, items, weights = tidy(np.array([0, 3, 3]), np.array([7, 5, 7]), np.array([1.0, 2.0, 3.0]), True)
     >>> starts.tolist(), items.tolist()[:2], bool(items[2] == EMPTY), weights.tolist()

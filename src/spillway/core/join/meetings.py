@@ -1,17 +1,17 @@
-"""Input-triggered semantics: in which order rows are processed, and which stored rows each may meet.
+"""The order in which rows are processed, and the stored rows that each one meets (input-triggered semantics).
 
-Rows of both sides are processed one after the other, by time; at the same time left ones come before right ones,
-and rows of one side in the order in which they came. A row that is processed enters its own window and then meets
-the rows of the opposite one, which were processed before it and are not older than that window's length:
+Rows of both sides are processed one after the other, in the order of time. At equal times left rows come before right
+rows, and rows of one side are in their order of arrival. A processed row first enters its own window. Then it meets
+the rows of the opposite window, which were processed before it and are not older than that window's length:
 
     row t of one side meets t' of the other   if   t' came first   and   T(t) - T(t') <= w of t'
 
-So each pair is considered once, by the later of the two, and for the whole join
+So each pair is considered once, when its later row is processed. For the whole join this means
 
     left row l and right row r are a pair   if   -w_right <= T(r) - T(l) <= w_left   and they match,
 
-whatever the order at equal times. Stored rows lie in the order of time, so that what a row meets is a range [low,
-high) of row numbers, and both ends only ever move up.
+whatever the order at equal times. Stored rows are in the order of time, so the rows that a row meets are a range
+[low, high) of row numbers, and both ends only increase.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def _meetings(
 
 
 class Meetings:
-    """The rows to process, in order: ``side``, ``row``, ``time``, and the range ``low`` to ``high`` each meets.
+    """The rows to process, in order: ``side``, ``row``, ``time``, and the range ``low`` to ``high`` that each meets.
 
-    ``comparisons`` is how many they would make with all that they meet.
+    ``comparisons`` is the number of comparisons if each row is compared with all rows that it meets.
     """
 
     def __init__(self, columns: tuple[Ints, ...], comparisons: int) -> None:
@@ -67,7 +67,7 @@ class Meetings:
         return len(self.side)
 
     def cut(self, before: int) -> tuple[Meetings, Meetings | None]:
-        """Return those before a time and, if there are any, those from it on."""
+        """Return the rows before a time, and the rows from that time on (None if there are none)."""
         if self.time[-1] < before:
             return self, None
         at = int(np.searchsorted(self.time, before))
@@ -79,7 +79,7 @@ class Meetings:
 
 
 def meetings(stores: tuple[Store, Store], new: tuple[int, int], w: tuple[int, int]) -> Meetings:
-    """Return the last ``new`` rows of each side in the order of processing, with what they meet."""
+    """Return the last ``new`` rows of each side in the order of processing, with the ranges that they meet."""
     out = np.empty((5, new[0] + new[1]), np.int64)
     left, right = (store.times[store.live] for store in stores)
     olds, heads = (len(left) - new[0], len(right) - new[1]), (stores[0].head, stores[1].head)

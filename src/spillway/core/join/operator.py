@@ -1,22 +1,22 @@
-"""The join as an operator on streams: windows, a budget, what to compare, and what has been learned.
+"""The join operator on streams: it keeps windows and a budget, chooses what to compare, and learns from the matches.
 
-``process`` takes the next rows of both sides with a budget for them and returns the pairs. In it, for each piece
-of the input that lies between two adaptation steps (T_c of the rows' own time),
+``process`` takes the next rows of both sides with a budget for them and returns the pairs. Adaptation steps (one per
+T_c of the rows' own time) cut the input into pieces. For each piece
 
-    1. the budget left over the demand left is the fraction r          (rate)
-    2. a hash picks the rows that are processed in full, a share γr    (selection)
+    1. the fraction r is the remaining budget / the remaining demand   (rate)
+    2. a hash picks the rows that are processed in full, a share γr    (sample)
     3. r becomes r_i, or r_(i,z)                                       (direction, utility)
-    4. for each row the best part of the opposite window is chosen     (choosing)
-    5. these are compared                                              (scan or an index)
-    6. what matched is counted; at the step the order is renewed       (correlation)
+    4. for each row the best part of the opposite window is chosen     (range selection)
+    5. the row is compared with the rows of that part                  (scan or an index)
+    6. matches are counted; at the step the order is renewed           (time correlation)
 
-**Budget.** In work units, never in seconds, so that the same input with the same budgets gives the same pairs. For
-a scan a unit is a comparison, and the budget is never exceeded. For an index it is a posting that is read, and rows,
-lookups and matches count as several (:mod:`spillway.core.join.work`). How many units a comparison takes is learned,
-so the budget is kept on average. Without a budget everything is compared.
+**Budget.** The budget is in work units, never in seconds, so that the same input with the same budgets gives the same
+pairs. For a scan a unit is a comparison, and the budget is never exceeded. For an index a unit is a posting that is
+read, and rows, lookups and matches count as several units (:mod:`spillway.core.join.work`). How many units a
+comparison takes is learned, so the budget is kept on average. Without a budget everything is compared.
 
-**State.** ``snapshot()`` holds the rows in the windows and what has been learned, no more: it is bounded by the
-windows. Indexes and bit sets are made anew from the rows. A join that is built from a snapshot goes on exactly
+**State.** ``snapshot()`` holds the rows in the windows and what has been learned, and nothing else, so the windows
+bound its size. Indexes and bit sets are rebuilt from the rows. A join that is built from a snapshot continues exactly
 like the one that made it.
 """
 
@@ -58,7 +58,7 @@ def _no_clock() -> float:
 
 
 class Join:
-    """Joins rows as they come."""
+    """Joins rows as they arrive."""
 
     def __init__(self, config: JoinConfig, state: bytes | None = None, clock: Clock = _no_clock) -> None:
         self.config = config
@@ -87,11 +87,11 @@ class Join:
     ) -> pa.Table:
         """Join the next rows and return the pairs: ``left_row``, ``right_row`` (counted from 0) and ``score``.
 
-        Pairs come in the order of the time of their later row, and for one row in that of the earlier ones. A
-        ``fraction`` says directly what share of the windows to compare with, instead of a budget. With ``until_us``,
-        a time in whole microseconds, only rows up to then are processed, and later ones wait for another call: rows
-        may then come out of order, if none comes that is older than what has been processed. If a row is refused,
-        nothing has changed, and the call may be made again without it.
+        Pairs are ordered by the time of their later row, and those of one later row by the time of the earlier row. A
+        ``fraction`` sets the share of the windows to compare with directly, instead of a budget. With ``until_us``,
+        a time in whole microseconds, only rows up to that time are processed, and later rows wait for another call:
+        rows may then arrive out of order, as long as none is older than what has been processed. If a row is refused,
+        nothing has changed, and the call may be repeated without it.
         """
         if budget is not None:
             require_number("budget", budget, 0.0)
@@ -127,7 +127,7 @@ class Join:
         return found
 
     def oldest_rows(self) -> tuple[int, int]:
-        """Return the number of each side's oldest row that may still be in a pair: earlier ones may be let go."""
+        """Return the number of each side's oldest row that may still be in a pair: earlier rows may be discarded."""
         oldest = []
         for store, waiting, after in zip(self.stores, self.waiting, self.reader.next_number, strict=True):
             live = np.concatenate([store.numbers[store.live], waiting.rows.numbers])
@@ -135,7 +135,7 @@ class Join:
         return oldest[0], oldest[1]
 
     def _timely(self, side: int, rows: Rows) -> Rows:
-        """Return rows without those that are late, or raise if there are any."""
+        """Return the rows that are not late; raise if late rows are an error."""
         if self._now is None or not len(rows) or rows.times[0] >= self._now:
             return rows
         late = rows.times < self._now
@@ -166,14 +166,14 @@ class Join:
         return kept[0], kept[1]
 
     def _sheds_rows(self, matching: Matching) -> bool:
-        """Whether a budget is kept by dropping rows: as the baseline does, and with a hash index (``selection``)."""
+        """Whether a budget is kept by dropping rows: for the baseline, and with a hash index (see ``selector``)."""
         hashed = self.finder.indexed and matching.single
         return self.shedding.drop_rows or (hashed and self.shedding.utility is None)
 
     def _join(
         self, coming: Meetings, budget: float | None, fraction: float | None, matching: Matching
     ) -> pa.Table:
-        """Process rows piece by piece, a step of adaptation between any two."""
+        """Process rows piece by piece, with an adaptation step between any two pieces."""
         if not len(coming):
             return SCHEMA.empty_table()
         self._now = int(coming.time[-1])
@@ -204,7 +204,7 @@ class Join:
         return pa.concat_tables(found)
 
     def _enter_period(self, time: int) -> int:
-        """Make the step if this is another period T_c than before, and return the time when it ends."""
+        """Make the adaptation step if a new period T_c has begun, and return the time at which this period ends."""
         length = max(1, round(self.shedding.period_s * MICROSECONDS))
         period = time // length
         if self._period is not None and self._period != period:
@@ -233,7 +233,7 @@ class Join:
         )
 
     def snapshot(self) -> bytes:
-        """Return the state as bytes, from which ``build(state)`` goes on exactly."""
+        """Return the state as bytes; a join from ``build(state)`` continues exactly from here."""
         meta = {
             "config": _identity(self.config),
             "now": self._now,
@@ -270,7 +270,7 @@ class Join:
 
 
 def _identity(config: JoinConfig) -> str:
-    """Return what must not change over the life of a state, in words."""
+    """Return in words the settings that must not change over the life of a state."""
     shedding = shedding_of(config.shedding)
     types = None if shedding.utility is None else list(map(str, shedding.utility.values))
     on = config.on

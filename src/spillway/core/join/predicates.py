@@ -1,7 +1,7 @@
-"""What makes two rows match: equality, containment, overlap or inner product of what one column of each holds.
+"""Predicates, the conditions for a match: equality, containment, overlap or inner product of one column of each side.
 
-Every value is read as a set of items. A single value is a set of one, a weighted set gives each item a number.
-With A on the left, B on the right, c = |A ∩ B| and weights a(x), b(x):
+Every value is read as a set of items. A single value is a set of one item, and a weighted set has a number for each
+item. With the set A on the left, B on the right, c = |A ∩ B| and weights a(x), b(x):
 
     equality        A = B           c = |A| = |B|
     subset          A ⊆ B           c = |A|
@@ -9,11 +9,12 @@ With A on the left, B on the right, c = |A ∩ B| and weights a(x), b(x):
     overlap         c >= k          k = ``at_least``, a whole number from 1
     inner_product   s >= x          s = Σ over A ∩ B of a(x) b(x),  x = ``at_least``, a number above 0
 
-The score of a match is s for the inner product and c for all others. Only the inner product reads weights; where
-there are none each is 1. Sets are mathematical: ∅ = ∅ and ∅ ⊆ B hold. Null matches nothing, as in SQL.
+The score of a match is s for the inner product and c for all others. Only the inner product reads weights; without
+weights each item weighs 1. The empty set is a value as in mathematics: ∅ = ∅ and ∅ ⊆ B hold. Null matches nothing, as
+in SQL.
 
-To the compiled code a predicate is one of five rules, seen from the row that arrives. Containment has two of them,
-since that row may be on either side.
+Compiled code reads a predicate as one of five rules, from the point of view of the arriving row. Containment has two
+rules, since the arriving row may be on either side.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ AT_LEAST, SAME, WITHIN_STORED, WITHIN_ARRIVING, PRODUCT = range(5)
 
 @dataclass(frozen=True)
 class Predicate:
-    """A condition on one column of each side. Made by :func:`overlap` and its like."""
+    """A condition on one column of each side, made by :func:`overlap` and the functions beside it."""
 
     kind: Kind
     left: str
@@ -67,22 +68,22 @@ class Predicate:
 
 
 def equality(column: str, right: str | None = None) -> Predicate:
-    """Match where both hold the same value, or the same set of items."""
+    """Match where both rows hold the same value, or the same set of items."""
     return Predicate("equality", column, column if right is None else right)
 
 
 def subset(column: str, right: str | None = None) -> Predicate:
-    """Match where the left one's items are all among the right one's."""
+    """Match where all items of the left row are also in the right row."""
     return Predicate("subset", column, column if right is None else right)
 
 
 def superset(column: str, right: str | None = None) -> Predicate:
-    """Match where the left one has all items of the right one."""
+    """Match where all items of the right row are also in the left row."""
     return Predicate("superset", column, column if right is None else right)
 
 
 def overlap(column: str, right: str | None = None, *, at_least: int) -> Predicate:
-    """Match where both have at least so many items in common.
+    """Match where both rows have at least ``at_least`` items in common.
 
     >>> overlap("words", at_least=3)
     Predicate(kind='overlap', left='words', right='words', at_least=3)
@@ -96,6 +97,6 @@ def overlap(column: str, right: str | None = None, *, at_least: int) -> Predicat
 
 
 def inner_product(column: str, right: str | None = None, *, at_least: float) -> Predicate:
-    """Match where the sum of the products of the weights of common items is at least so much."""
+    """Match where the sum of the products of the weights of common items is ``at_least`` or more."""
     require_number("at_least", at_least, 0.0, above=True)
     return Predicate("inner_product", column, column if right is None else right, at_least)

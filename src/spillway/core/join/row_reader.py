@@ -1,4 +1,4 @@
-"""Tables in, rows out: checks columns, numbers rows, gives codes to strings and to types."""
+"""Reads tables into rows: checks columns, numbers rows, and gives codes to strings and to types."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SIDES = ("left", "right")
 
 
 class Reader:
-    """Reads the rows of both sides. Rows are numbered from 0 on each side, also those that cannot match.
+    """Reads the rows of both sides. Rows are numbered from 0 on each side, including rows that cannot match.
 
-    What ``read`` has seen counts from ``advance`` on: if a side is refused, the next call begins where this one did.
+    What ``read`` did counts only after ``advance``: if a side is refused, the next call starts where this one did.
     """
 
     def __init__(self, config: JoinConfig, utility: Utility | None) -> None:
@@ -44,7 +44,7 @@ class Reader:
         return self._read(0, left), self._read(1, right)
 
     def advance(self) -> None:
-        """Take what was read last for done."""
+        """Make the effects of the last ``read`` permanent."""
         self.shapes, self.next_number = self._ahead
 
     def _read(self, side: int, table: pa.Table | pa.RecordBatch | None) -> Rows:
@@ -89,7 +89,7 @@ class Reader:
 
 
 def types_of(table: pa.Table, utility: Utility | None) -> Ints:
-    """Return the number of each row's type; all are 0 without a utility, and the last one for types not listed."""
+    """Return the number of each row's type: all 0 without a utility, and the last number for types not listed."""
     if utility is None:
         return np.zeros(table.num_rows, np.int64)
     if utility.type not in table.column_names:

@@ -1,4 +1,4 @@
-"""The join in memory: what ``Spillway.join`` does to two streams, done to two pyarrow Tables."""
+"""The join in memory: it does to two pyarrow Tables what ``Spillway.join`` does to two streams."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def run(
 
     A left and a right row are a pair if they match and neither is older than its window when the other comes:
     ``-within_s[1] <= right time - left time <= within_s[0]``. Rows are taken in the order of time, whatever their
-    order in the tables. Rows without a time or a value are in no pair. None is a table without rows.
+    order in the tables. Rows without a time or a value are in no pair. None stands for a table without rows.
 
     ``budget`` is how many units of work the join may spend: comparisons for a scan, for an index those of
-    :mod:`spillway.core.join.work`. It is for the whole input, or for every ``period_s`` of the rows' time. What is
-    given up then is up to ``shedding``.
+    :mod:`spillway.core.join.work`. It applies to the whole input or, with ``period_s``, to each such period of the
+    rows' time. ``shedding`` decides which comparisons are given up to keep it.
 
     >>> from spillway.core.join import overlap
     >>> cnn = pa.table({"ts": [0, 30], "words": [["oil", "price", "opec"], ["rain", "flood"]]})

@@ -1,7 +1,7 @@
-"""Rows that have come but are not processed yet, because rows before them may still come.
+"""Rows that have arrived but are not processed yet, because earlier rows may still arrive.
 
-On a stream rows are out of order within some bound, and how far time has come for sure is known from a watermark.
-Rows up to there are processed, in the order of time; later ones wait, as part of the state.
+On a stream rows are out of order within some bound, and a watermark says up to which time no more rows are expected.
+Rows up to the watermark are processed, in the order of time; later rows wait, as part of the state.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class Waiting:
         return dict(vars(self.rows))
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self.rows = Rows(**state)
 
 
 def no_rows() -> Rows:
-    """Return rows of which there are none."""
+    """Return zero rows."""
     none = np.empty(0, np.int64)
     return Rows(none, none, none, np.zeros(1, np.int64), none, np.empty(0))
 
 
 def together(first: Rows, second: Rows) -> Rows:
-    """Return rows one after the other."""
+    """Return the first rows followed by the second."""
     parts = {
         name: np.concatenate([getattr(first, name), getattr(second, name)])
         for name in ("numbers", "times", "types", "items", "weights")

@@ -1,8 +1,8 @@
-"""Compile every kernel before rows come, or load what has been compiled before.
+"""Compiles every kernel before rows arrive, or loads what has been compiled before.
 
 Compiling takes several seconds, once per machine: the results are cached on disk, and later processes load them in a
 fraction of a second. A stream should pay for neither in its first batch, so call this first. Each kernel has a single
-signature: whatever the columns are, they are the same arrays when they reach it.
+signature: whatever the columns are, they have become the same types of arrays when they reach it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spillway.core.join.selection.utility import Utility
 
 
 def warm_up(access: Sequence[Access] = ("scan", "index")) -> None:
-    """Run small joins through each way of access: of single values and of weighted sets, with types."""
+    """Run small joins through each access path: of single values and of weighted sets, with types."""
     weighted = pa.array([[("a", 1.0)], [("b", 2.0), ("a", 1.0)], []], pa.map_(pa.string(), pa.float64()))
     single = pa.array(["a", "b", "a"])
     utility = Utility("kind", {"x": 1.0})

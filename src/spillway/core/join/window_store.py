@@ -1,9 +1,9 @@
 """The rows of one side that are in its window, as columns in the order of time.
 
-Rows are numbered from 0 as they come and keep their number. Items are numbered in the same way: row k has the items
-``starts[k]`` up to ``starts[k + 1]``. A column lies in an array that begins at number ``first``, so row k is at
-k - first. New rows go to the end, expired ones are those below ``head``. When an array is full its live part moves to
-the front, into a larger one if it fills more than half: each row is moved a bounded number of times on average.
+Rows are numbered from 0 in order of arrival and keep their number. Items are numbered in the same way: row k has the
+items ``starts[k]`` up to ``starts[k + 1]``. A column is an array that begins at number ``first``, so row k is at
+k - first. New rows go to the end; rows below ``head`` have expired. When an array is full its live part moves to the
+front, into a larger array if it fills more than half: each row is moved a bounded number of times on average.
 
 ::
 
@@ -11,7 +11,8 @@ the front, into a larger one if it fills more than half: each row is moved a bou
                expired   live                   end
     items    [ . . . . . . | 3 7 9 | 7 8 | ...            ]   starts say where each row's items begin
 
-``columns`` are per row and ``item_columns`` per item. Indexes add columns of their own (links), which move along.
+``times``, ``numbers``, ``types``, ``sizes`` and ``words`` are per row; ``items`` and ``weights`` are per item, and so
+are the ``links`` of an index, which are moved with them.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Store:
         )
 
     def add(self, rows: Rows) -> None:
-        """Put rows at the end; they must not be older than what is there."""
+        """Put rows at the end; they must not be older than the rows in the store."""
         count, items = len(rows), len(rows.items)
         self._make_room(count, items)
         at = slice(self.end - self.first, self.end - self.first + count)
@@ -76,7 +77,7 @@ class Store:
         self.end_item += items
 
     def expire(self, before: int) -> None:
-        """Let go of rows whose time is before the given one."""
+        """Discard rows whose time is before the given one."""
         self.head += int(np.searchsorted(self.times[self.live], before, side="left"))
 
     def view(self) -> tuple[Any, ...]:
@@ -85,7 +86,7 @@ class Store:
         return (*columns, self.first, self.first_item)
 
     def use_words(self, words: int) -> None:
-        """Give each row so many words of 64 bits, all zero."""
+        """Give each row this number of 64-bit words, all zero."""
         self.words = np.zeros((words, len(self.times)), np.uint64)
 
     def use_links(self, room: bool) -> None:
@@ -100,7 +101,7 @@ class Store:
         return state | ({"weights": self.weights[items]} if self.weighted else {})
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Take the rows of a snapshot, numbered from 0."""
+        """Load the rows of a snapshot, numbered from 0."""
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(state["lengths"])])
         weights = state.get("weights", np.empty(0))
         self.add(Rows(state["numbers"], state["times"], state["types"], starts, state["items"], weights))
@@ -134,7 +135,7 @@ class Store:
 
 
 def _should_move(reach: int, used: int, room: int) -> bool:
-    """Whether an array is too short for what it has to reach, or far too long for what is in use."""
+    """Whether an array is too short for what it has to hold, or far too long for what is in use."""
     return reach > room or room > 8 * max(_LEAST, used)
 
 

@@ -1,10 +1,10 @@
-"""What a call did and what it took, in units of work: the budget's, which are proportional to time.
+"""Counts the work of a call in the units of the budget, which are proportional to time.
 
-A scan spends comparisons. All else that a row takes is the same whatever it is compared with, so it is not counted.
+A scan spends comparisons. Other work on a row is the same whatever the row is compared with, so it is not counted.
 
-An index spends time on much more than comparing, and what it takes depends on the items. Its unit is a posting that
-is read. The other steps are weighed by what they take beside it, measured on one core with sets of 5 of 100 items and
-with single values:
+An index spends time on much more than comparing, and this time depends on the items. Its unit is a posting that is
+read. The other steps have weights relative to that, measured on one core with sets of 5 of 100 items and with single
+values:
 
 =========  ======  ==============================================================
 step       weight  what it is
@@ -17,7 +17,7 @@ match      6       adding a pair to the output
 =========  ======  ==============================================================
 
 Rows and items have to be paid for before anything is compared: a budget below that finds nothing. How many units a
-comparison takes is learned from what was compared before, so that the budget is kept on average.
+comparison takes is learned from earlier comparisons, so that the budget is kept on average.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from spillway.core.join.window_store import Store
 
 ROW, ITEM, LOOKUP, MATCH = 10, 2, 5, 6
 _LEAST = 1e-9
-_MEMORY = 0.95  # rows that meet a whole window are few
+_MEMORY = 0.95  # per call, of ``Prices.whole``: few rows meet a whole window
 
 
 @dataclass
@@ -40,10 +40,10 @@ class Work:
     """What one call of ``process`` did.
 
     ``demand`` is how many comparisons joining everything would have taken, ``fraction`` the share of them that were
-    made. ``lookups`` and ``postings`` are those of an index. ``late_rows`` and ``dropped_rows`` are left and right
-    ones together. ``spent`` is in units of the budget, and ``needed`` what joining all rows that were kept would have
-    spent, with an index by estimate. ``needed_by_all`` has the dropped ones too, as if always as many had gone.
-    ``adapting_s`` is how long choosing and learning took, by the clock that the join was built with.
+    made. ``lookups`` and ``postings`` are those of an index. ``late_rows`` and ``dropped_rows`` are the sums over
+    both sides. ``spent`` is in units of the budget. ``needed`` is what joining all kept rows in full would have spent
+    (approximate with an index). ``needed_by_all`` includes the dropped rows, assuming that the same share was always
+    dropped. ``adapting_s`` is how long selection and learning took, by the clock that the join was built with.
     """
 
     rows: int = 0
@@ -68,8 +68,9 @@ class Work:
 class Prices:
     """What rows and comparisons take, in units of the budget.
 
-    ``comparison`` is what one takes where the join compares; 0 stands for not known. ``whole`` is that of rows that
-    meet a whole window: matches are where items are shared, so the best parts are dearer than all of it.
+    ``comparison`` is the price of a comparison in the parts that the join selects; 0 stands for not known. ``whole``
+    is the price for rows that meet a whole window. The two differ because rows that share items cost more to compare,
+    so a comparison in the best parts is more expensive than one in the whole window.
     """
 
     def __init__(self, indexed: bool) -> None:
@@ -78,28 +79,28 @@ class Prices:
         self.whole = [0.0, 0.0] if indexed else [1.0, 1.0]  # units, comparisons
 
     def guess(self, stores: tuple[Store, Store], rows: tuple[Rows, Rows], *, single: bool) -> None:
-        """Begin with how frequent items are, while nothing is known; of single values every posting is a match."""
+        """Start from item frequencies while the price is not known; for single values every posting is a match."""
         if self.comparison == 0.0:
             postings = postings_per_comparison(stores, rows)
             self.comparison = (1 + MATCH * single) * postings
             self.whole = [self.comparison, 1.0]
 
     def of_rows(self, rows: tuple[Rows, Rows], *, lookups: bool) -> int:
-        """Return what rows take whatever they are compared with; ``lookups`` if each item is looked up once."""
+        """Return the units that rows take before any comparison; ``lookups`` if each item is looked up once."""
         if not self.indexed:
             return 0
         items = len(rows[0].items) + len(rows[1].items)
         return ROW * (len(rows[0]) + len(rows[1])) + (ITEM + LOOKUP * lookups) * items
 
     def of_all(self, rows: tuple[Rows, Rows], comparisons: float, *, dropping: bool) -> float:
-        """Return what rows and all of their comparisons take; where rows are dropped, those left meet all."""
+        """Return the units of rows and all their comparisons; where rows are dropped, the others meet all."""
         if dropping:
             return self.of_rows(rows, lookups=True) + comparisons * self.comparison
         units, count = self.whole
         return self.of_rows(rows, lookups=False) + comparisons * (units / count if count else 0.0)
 
     def account(self, work: Work, comparisons: int, matches: Matches, *, dropping: bool) -> None:
-        """Add up what was done, and learn what a comparison takes; where rows are dropped, without lookups."""
+        """Add up the work, and learn the price of a comparison: without lookups where rows are dropped."""
         work.comparisons += comparisons
         work.lookups += matches.lookups
         work.postings += matches.postings
@@ -120,12 +121,12 @@ class Prices:
         return [self.comparison, *self.whole]
 
     def restore(self, state: list[float]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self.comparison, *self.whole = state
 
 
 def postings_per_comparison(stores: tuple[Store, Store], rows: tuple[Rows, Rows]) -> float:
-    """Return how many postings an index reads for a comparison, from how frequent items are on both sides.
+    """Return how many postings an index reads per comparison, from the item frequencies on both sides.
 
     An item that m of M rows on one side have, and n of N on the other, is in mn of MN comparisons: that many
     postings are read. 0 stands for not known, while one side has no rows.

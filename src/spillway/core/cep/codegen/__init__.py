@@ -1,1 +1,1 @@
-"""The program of a query: its plan written as Python and compiled."""
+"""Code generation: the plan of a query is written as a Python program and compiled."""

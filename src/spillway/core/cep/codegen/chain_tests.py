@@ -1,4 +1,4 @@
-"""Conditions that are more than an expression: about all rows of a chain, and about rows that must not be there."""
+"""Tests that are more than an expression: on all rows of a chain, and on rows that must not exist."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from spillway.core.cep.plan.terms import Writer
 
 
 class Asking(Naming):
-    """Writes walks along chains and questions for forbidden rows."""
+    """Writes walks along chains and searches for rows that forbid a match."""
 
     def walks(self, tests: list[Condition], flag: str) -> None:
-        """Write the conditions about all rows of a chain."""
+        """Write the tests of conditions on all rows of a chain."""
         for test in tests:
             if test.walk is not None:
                 node = self.name(self.plan.placing.special(self.plan.placing.position[test.walk], "node"))
@@ -34,7 +34,7 @@ class Asking(Naming):
             self.line("q1 = nl[1, q1]")
 
     def ask(self, number: int, ban: Ban) -> None:
-        """Write the question whether there is a forbidden row; sets ``ok``."""
+        """Write the search for a row that forbids the match; it sets ``ok``."""
         plan, store = self.plan, self.layout.first_ban + number
         self._ban = store
         writer = Writer(self.name)

@@ -1,9 +1,9 @@
-"""The program of a query as machine code, compiled once per machine.
+"""Compiles the program of a query to machine code, once per machine.
 
-Compiling takes a few seconds. Numba keeps what it has compiled on disk, beside the file that a function is from,
-under the function's name. A program is from no file, so it says that it is from this one, and its name has a
-fingerprint of its text and of all that it calls: the same query is found again by later processes, and an engine that
-has changed does not find what an older one has left.
+Compiling takes a few seconds. Numba keeps compiled code on disk, beside the file that a function is from, under the
+function's name. A program is not from a file, so it names this one as its file, and its name has a fingerprint of its
+text and of all code that it calls: later processes find the same query again, and an engine that has changed does not
+use the code of an older one.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ _CONSTANTS = {
 
 
 def fingerprint(source: str) -> str:
-    """Return a name for a program: the same only if text, constants and called code are the same."""
-    # Where Numba is switched off functions are what they were written as.
+    """Return a name for a program: equal only if text, constants and called code are equal."""
+    # Where Numba is switched off, functions are plain Python functions.
     codes = [getattr(each, "py_func", each).__code__ for each in (*_CALLED.values(), _CHANCE)]
     called = [(code.co_code.hex(), repr(code.co_consts)) for code in codes]
     return hashlib.sha256(repr((source, _CONSTANTS, called)).encode()).hexdigest()[:20]
@@ -81,7 +81,7 @@ def fingerprint(source: str) -> str:
 
 @lru_cache(maxsize=64)
 def program(source: str) -> Advance:
-    """Return a program as Python runs it."""
+    """Return a program as a Python function."""
     name = f"advance_{fingerprint(source)}"
     scope: dict[str, Any] = {**_CALLED, **_CONSTANTS, "np": np, "math": math, "__name__": __name__}
     exec(compile(source.replace("def advance(", f"def {name}("), __file__, "exec"), scope)
@@ -91,13 +91,13 @@ def program(source: str) -> Advance:
 
 @lru_cache(maxsize=64)
 def compiled(source: str) -> Advance:
-    """Return a program as machine code."""
+    """Return a program as compiled machine code."""
     advance: Advance = numba.njit(cache=True, error_model="numpy")(program(source))
     return advance
 
 
 def interpreted(source: str) -> Advance:
-    """Return a program that is ready at once and a hundred times slower: for short tables."""
+    """Return a program that is ready at once but a hundred times slower: for short tables."""
     advance = program(source)
 
     def interpret(*arguments: Any) -> int:

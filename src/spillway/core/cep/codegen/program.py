@@ -1,18 +1,18 @@
 """Writes the program of one query: a loop over rows that looks up runs, tests, makes runs and writes matches.
 
-The text is Python in the small language that Numba compiles; nothing in it is decided at run time that the plan
-knows. For each type of row there is a branch with the steps that such a row can take, later elements before earlier
-ones, so that a row never meets a run that it has just made itself:
+The text is in the subset of Python that Numba compiles; nothing that the plan knows is decided at run time. For each
+type of row there is a branch with the steps that such a row can take, later elements before earlier ones, so that a
+row never meets a run that it has just made itself:
 
     for each row:  type A: loop of A | enter ... | begin    type B: ...
         step:      key of the row -> bucket of runs -> squeeze out the expired
                    for each run: tests -> new values -> bans -> room -> match written, run appended, node chained
 
-**Room.** Arrays do not grow inside compiled code. Where there is no room the program says for what, notes where it is
-(row, step, run) in ``cursor`` and returns; the caller makes room and calls again. Before anything is written
-for a run all of its room has been found, so nothing is done twice.
+**Room.** Arrays do not grow inside compiled code. Where there is no room, the program notes in ``cursor`` what needs
+room and where it is (row, step, run), and returns; the caller makes room and calls again. All room for a run is found
+before anything is written for it, so nothing is done twice.
 
-**Work** is counted as 1 for each row, run that is looked at, run that is made, and match.
+**Work** is counted as 1 for each row, each run that is examined, each run that is made, and each match.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Program(Text):
         return "\n".join(self.lines) + "\n"
 
     def rows(self) -> None:
-        """Write what is done for one row."""
+        """Write the code that handles one row."""
         self.line("now, kind, seq = times[e], kinds[e], base + e")
         self.line("limit = now - within")
         if self.plan.tracked:
@@ -96,7 +96,7 @@ class Program(Text):
         self.line("if not keep[e]:")
         with self.block():
             self.line("kind = OTHER")
-        self.line("elif step == 0 and kind >= OTHER:")  # a moment without a row is none
+        self.line("elif step == 0 and kind >= OTHER:")  # a pause is not counted as a row
         with self.block():
             self.line("work += 1")
         stores = [n for n, _ in enumerate(self.plan.indexes)]
@@ -121,11 +121,11 @@ class Program(Text):
             self.crowded()
 
     def crowded(self) -> None:
-        """Write that the program stops after a row if there may be too many runs.
+        """Write the test that stops the program after a row if there may be too many runs.
 
-        Expired ones may be among them. That is found out only once in a fortieth of ``most`` runs made, or a state
-        that is all but full would be looked through at every row. Which rows these are follows from the stream
-        alone.
+        Expired runs may be among them. The program stops at most once for each fortieth of ``most`` runs made;
+        otherwise a nearly full state would be searched for expired runs at every row. At which rows it stops depends
+        on the stream alone.
         """
         counted = [store for store, _ in enumerate(self.plan.indexes)]
         counted += [self.layout.held] if self.plan.held else []
@@ -144,7 +144,7 @@ class Program(Text):
             steps = [step for step in index.steps if name in self.plan.elements[step.target].types]
             if steps:
                 scanned.append((store, index, steps))
-        # Later targets first; into the same state, the loop before the entrance.
+        # Later targets first; for the same target, the loop before the entrance.
         scanned.sort(key=lambda s: (-max(step.target for step in s[2]), -s[1].state))
         if self.query.policy == "strict":
             self.line("if step <= 0:")
@@ -165,7 +165,7 @@ class Program(Text):
 
     @contextmanager
     def resumable(self) -> Iterator[None]:
-        """Write a step that is passed over when the program goes on after it."""
+        """Write a step that is skipped if the program resumes after it."""
         self.line(f"if fail < 0 and step <= {self._step}:")
         with self.block():
             yield
@@ -178,14 +178,14 @@ class Program(Text):
         self._step += 1
 
     def clear(self, stores: list[int]) -> None:
-        """Write that stores lose all runs (strict contiguity)."""
+        """Write the removal of all runs from stores (strict contiguity)."""
         self.line("pass")
         for store in stores:
             self.line(f"m{store}[LIVE] -= b{store}[0, COUNT]")
             self.line(f"b{store}[0, COUNT] = 0")
 
     def forbid(self, store: int, ban: Ban) -> None:
-        """Write that a row is kept that may be forbidden."""
+        """Write that a row of a negated element is stored."""
         writer = Writer(self.event)
         tests = [writer.true(test.term) for test in ban.own]
         keys = self.key_texts(writer, ban.keys, "row")
@@ -201,7 +201,7 @@ class Program(Text):
                 self.append(store, "now", values)
 
     def held(self) -> None:
-        """Write that matches come out whose window has passed."""
+        """Write the output of held matches whose window has passed."""
         store, firsts = self.layout.held, self.layout.held + 1
         self.line("head = cursor[HEAD]")
         self.line(f"while fail < 0 and head < b{firsts}[0, COUNT]:")

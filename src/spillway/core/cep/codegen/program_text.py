@@ -1,4 +1,4 @@
-"""The text of a program as it is written: lines, names, and the small pieces that stores are used by."""
+"""The text of a program under construction: its lines, its names, and short pieces of code that use stores."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Text:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Write what follows one step further in."""
+        """Indent the lines that follow."""
         self._depth += 1
         yield
         self._depth -= 1
 
     def fresh(self, letter: str) -> str:
-        """Return a name that is not in use: Numba gives each a single type."""
+        """Return a name that is not in use: Numba gives each name a single type."""
         self._names += 1
         return f"{letter}_{self._names}"
 
@@ -40,7 +40,7 @@ class Text:
         return f"a_{self.layout.attributes[ref.name]}_{ref.kind}"
 
     def key_texts(self, writer: Writer, keys: list[Key], side: str) -> list[tuple[str, list[str]]]:
-        """Return each part of a key as an integer, and when it is known."""
+        """Return each part of a key as an integer, with the conditions under which it is known."""
         found = []
         for key in keys:
             term = key.run if side == "run" else key.row
@@ -53,14 +53,14 @@ class Text:
         return found
 
     def find(self, store: int, keys: list[str], name: str) -> None:
-        """Write the search for a bucket: -1 if there is none."""
+        """Write the search for a bucket; the result is -1 if there is none."""
         if keys:
             self.line(f"{name} = find(x{store}, ({', '.join(keys)},))")
         else:
             self.line(f"{name} = 0")
 
     def locate(self, store: int, keys: list[str]) -> None:
-        """Write the search for a bucket with room for one more run; it is made if there is none."""
+        """Write the search for a bucket with room for one more run; a missing bucket is created."""
         name = f"y{store}"
         if keys:
             self.line(f"{name} = locate(x{store}, ({', '.join(keys)},))")
@@ -77,7 +77,7 @@ class Text:
                 self.line(f"fail = {store}")
 
     def append(self, store: int, first: str, values: list[tuple[str, int, str]]) -> None:
-        """Write that a run is put at the end of the bucket that was located."""
+        """Write a run to the end of the bucket that was located."""
         name = f"y{store}"
         self.line(f"z = b{store}[{name}, START] + b{store}[{name}, COUNT]")
         self.line(f"i{store}[0, z] = {first}")

@@ -1,6 +1,6 @@
-"""How a run is made from a run and a row: its values, where it goes, and the match that it may be.
+"""Writes how a run is made from a run and a row: its values, the stores it goes to, and the match it may be.
 
-First everything is computed and all room is found; where some is missing the loop is left. Then it is written.
+The code first computes all values and finds all room; if room is missing, it leaves the loop. Then it writes the run.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Target:
 
 
 class Making(Asking):
-    """Writes the making of runs and matches."""
+    """Writes the code that makes runs and matches."""
 
     def make(self, leave: str) -> None:
-        """Write how a run is made, or a match."""
+        """Write how a run or a match is made."""
         plan, step, state = self.plan, self.step, self.step.target
         element = plan.elements[state]
         self.line(f"first = {'now' if step.begin else f'i{self.store}[0, p]'}")
@@ -54,7 +54,7 @@ class Making(Asking):
             self.place_run(leave, state)
 
     def place_run(self, leave: str, state: int) -> None:
-        """Write where a new run goes: into the indexes of its state, and to the matches if it is complete."""
+        """Write where a new run is stored: in the indexes of its state, and among the matches if it is complete."""
         plan, element = self.plan, self.plan.elements[state]
         targets = [self._target(n, index) for n, index in enumerate(plan.indexes) if index.state == state]
         complete = ("ends" if element.repeated else "True") if state == plan.last else None
@@ -134,7 +134,7 @@ class Making(Asking):
             self.note(state, bool(targets), complete)
 
     def _credit(self, runs: bool) -> list[tuple[str, int, str]]:
-        """Return what a held match has to carry to be counted when it is sure."""
+        """Return what a held match has to carry so that it can be counted once it is final."""
         if not self.plan.tracked:
             return []
         single = not (self.step.begin or self.plan.elements[self.step.target].repeated)
@@ -142,7 +142,7 @@ class Making(Asking):
         return [("i", n + 1, text) for n, text in enumerate(("serial", kind, self._path(runs), "sl", "cls"))]
 
     def _path(self, runs: bool) -> str:
-        """Return the path that a match counts for: its own if it goes on as a run, or that of the run before."""
+        """Return the path that a match is counted for: its own if it also becomes a run, else the parent's."""
         before = "0" if self.step.begin else f"i{self.store}[3, p]"
         return "path" if runs else before
 
@@ -150,7 +150,7 @@ class Making(Asking):
         return [(*self.layout.column(store, leaf), self.new(leaf)) for leaf in leaves]
 
     def node(self, leave: str) -> None:
-        """Write the row into the next free node; it counts only if the run is made."""
+        """Write the row into the next free node; the node is in use only if the run is made."""
         self.line("node = nt[0]")
         self.line("if node >= nl.shape[1]:")
         with self.block():
@@ -247,7 +247,7 @@ class Making(Asking):
         self.line("work += 1")
 
     def track(self, state: int) -> None:
-        """Write class, path and refusal of a new run; a match alone is never refused."""
+        """Write class, path and refusal of a new run; a match that does not become a run is never refused."""
         self.line(f"sl = {self.plan.ages.slice_of('first')}")
         self.line("refusing = False")
         if state == self.plan.last and not self.plan.elements[state].repeated:
@@ -273,7 +273,7 @@ class Making(Asking):
             self.line("serial += 1")
 
     def classify_event(self) -> None:
-        """Write how the class of a row that may complete matches is found: the same for all of them."""
+        """Write how the class of a row that may complete matches is found: it is the same for all of them."""
         root = len(self.plan.elements)
         self.line("event = 0")
         self.line(f"if roots[{root}] >= 0:")

@@ -1,4 +1,4 @@
-"""How a row is shown to the runs of one store: they are found, tested, and go on."""
+"""Writes how a row is shown to the runs of one store: runs are found and tested, and they take the row."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from spillway.core.cep.codegen.run_creation import Making
 from spillway.core.cep.plan.plan import Step
 from spillway.core.cep.plan.terms import Writer
 
-_COUNTED, _SPARSE = 64, 16  # runs that are counted at least, and for how many one may stand
+_COUNTED, _SPARSE = 64, 16  # the fewest runs in a sample, and how many runs one of them may stand for
 _ODD = 40503
 
 
 class Scan(Making):
-    """Writes one step of a row."""
+    """Writes one step of a row over the runs of a store."""
 
     def write(self) -> None:
         """Write the whole scan."""
@@ -57,7 +57,7 @@ class Scan(Making):
                     self.line("at0, n0 = i, n")
 
     def run(self, consumes: bool) -> None:
-        """Write what is done with one run."""
+        """Write what happens to one run."""
         store, policy = self.store, self.plan.query.policy
         if consumes:
             self.line(f"taken = {policy == 'strict'}")
@@ -86,11 +86,11 @@ class Scan(Making):
                 self.stay()
 
     def count(self) -> None:
-        """Write that all runs that will be looked at are counted, and the class of the row if it may complete some.
+        """Write the count of all runs that will be examined, and the class of the row if it may complete some.
 
-        To count a run takes as long as to look at it. Where there are many, one in up to sixteen is counted for all.
-        Runs stand in the order in which they were made, so each slice has its part; the first one that is counted
-        follows from the row's number.
+        Counting a run takes as long as examining it. Where there are many, one in up to sixteen is counted for all.
+        Runs are in the order in which they were made, so each slice is represented; the row's number decides which
+        run is counted first.
         """
         store = self.store
         self.line("if n0 < 0:")
@@ -107,7 +107,7 @@ class Scan(Making):
                 self.classify_event()
 
     def stay(self) -> None:
-        """Write that a run that has not taken the row closes up to those before it."""
+        """Write that a run that has not taken the row is moved up to the runs before it."""
         self.line("if j < i:")
         with self.block():
             self.line(f"t = b{self.store}[b, START] + j")
@@ -129,7 +129,7 @@ class Scan(Making):
             self.line("i += 1")
 
     def release(self) -> None:
-        """Write how a held match comes out. It counts when it is sure; a record of one that is not is taken back."""
+        """Write the output of a held match, which is counted now; the record of a forbidden one is taken back."""
         store, tracked = self.store, self.plan.tracked
         self._released = True
         self.line("ok = True")
@@ -168,7 +168,7 @@ class Scan(Making):
         return " and ".join(tests) or "True"
 
     def _all_match(self) -> bool:
-        """Whether each run that is found is a match, all rows being single: then columns are copied."""
+        """Whether each run found makes a match of single rows: then whole columns are copied."""
         plan = self.plan
         return (
             plan.query.policy == "any"

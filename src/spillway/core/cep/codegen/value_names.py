@@ -1,4 +1,4 @@
-"""What names are called in the part of a program that shows a row to the runs of one store."""
+"""The names of values in the part of a program that shows a row to the runs of one store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spillway.core.cep.plan.terms import Ref
 
 
 class Naming:
-    """One step over the runs of a store: where its values are found."""
+    """One step over the runs of a store: it knows where each value is found."""
 
     def __init__(self, program: Text, store: int, index: Index | None, steps: list[Step]) -> None:
         self.program, self.store, self.index, self.steps = program, store, index, steps
@@ -20,12 +20,12 @@ class Naming:
         self._released = False
 
     def old(self, leaf: Ref) -> str:
-        """Return a leaf of the run as it was found."""
+        """Return the text for a leaf of the run before it takes the row."""
         array, column = self.layout.column(self.store, leaf)
         return f"{array}{self.store}[{column}, p]"
 
     def name(self, ref: Ref) -> str:
-        """Return what a name is called here."""
+        """Return the text for a name in this step."""
         if ref.source == "event":
             return self.program.event(ref)
         if ref.source == "old":
@@ -41,7 +41,7 @@ class Naming:
         return self.new(ref)
 
     def new(self, leaf: Ref) -> str:
-        """Return a leaf of the run that is being made."""
+        """Return the text for a leaf of the run that is being made."""
         if self._released or self.plan.placing.at(leaf) < self.step.target:
             return self.old(leaf)
         if leaf in self._locals:

@@ -1,1 +1,1 @@
-"""The engine: rows come in, runs are extended, matches go out."""
+"""The engine: it reads rows, extends runs, and writes matches."""

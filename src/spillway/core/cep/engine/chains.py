@@ -1,8 +1,8 @@
-"""The rows of repeated variables: chains that runs share as far as they have the same rows.
+"""Chains of the rows of repeated variables: runs share the part of a chain in which they have the same rows.
 
-A node is a row and the node before it, with those of the row's values that conditions about all rows of a sequence
-need. A run holds its last node. Nodes that no run leads to any more are found when there is no room for new ones:
-all that are reached from runs are marked and moved together.
+A node is a row and the node before it, with the values of the row that conditions on all rows of a sequence need. A
+run holds its last node. When there is no room for new nodes, unused ones are freed: all nodes that are reached from
+runs are marked and moved together.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LEAST = 256
 
 
 class Chains(NamedTuple):
-    """Row and previous node (-1: none), values, and how many nodes there are."""
+    """Row and previous node (-1: none) of each node, its values, and how many nodes there are."""
 
     links: Array
     ints: Array
@@ -48,13 +48,13 @@ def _mark(links: Any, heads: Any, used: Any) -> None:
 
 
 def collect(chains: Chains, heads: Sequence[Array]) -> tuple[Chains, Array]:
-    """Return the chains with only the nodes that are in use, and the new number of each old node."""
+    """Return the chains with only the nodes in use, and the new number of each old node."""
     top = int(chains.top[0])
     used = np.zeros(top, np.bool_)
     for part in heads:
         _mark(chains.links, np.ascontiguousarray(part), used)
     kept = np.flatnonzero(used)
-    number = np.full(top + 1, -1, np.int64)  # the last one is for "none"
+    number = np.full(top + 1, -1, np.int64)  # the last entry stands for "none"
     number[kept] = np.arange(len(kept))
     new = empty(len(chains.ints), len(chains.floats), len(kept))
     new.links[0, : len(kept)] = chains.links[0, kept]

@@ -1,11 +1,12 @@
-"""Decision trees as lookup tables: the class of a run is read at the place where its features lie.
+"""Decision trees as lookup tables: the class of a run is read at the cell of its features.
 
 A tree cuts each feature that it tests into intervals, at its thresholds: m cuts make m + 1 intervals, and x lies in
 
     interval j = number of cuts c with not x <= c
 
-which is the last one for a missing value (NaN), as a tree sends it right. All values of one **cell**, that is of the
-same interval of each feature, come to the same leaf, so a table of cells says the same as the tree for every input:
+which is the last interval for a missing value (NaN), as a tree sends it right. All values of one **cell**, that is of
+the same interval of each feature, reach the same leaf, so a table of cells gives the same class as the tree for every
+input:
 
 ::
 
@@ -13,15 +14,16 @@ same interval of each feature, come to the same leaf, so a table of cells says t
         x1 <= 7.5 | 0 | 1 |        place: sum of j * stride over the features
                  x0 <= 2.5 < x0
 
-**Size.** A table has at most 4,096 cells. Where a tree would need more its root is tested, as in a walk, and what is
-left and right of it has a table each, or is split again: a walk of a few steps that ends at a table, not at a class.
+**Size.** A table has at most 4,096 cells. Where a tree would need more, its root is tested as in a walk, and the
+left and the right subtree have a table each, or are split again: a walk of a few steps that ends at a table, not at
+a class.
 
-**Cost.** In a walk each step depends on the one before. Intervals are found by comparing with all cuts of a feature,
-and no comparison waits for another. For the trees of Q1 (2 features with 11 cuts in all, 1 with 16, 2 with 23) a walk
-takes 24, 28 and 57 ns for random values, a table 14, 12 and 18. Of the seven trees that the cluster's tasks make five
-gain up to 13 ns, and two with few leaves for their features lose up to 4. Intervals found by halving take about as
-long as a walk. Even bins with one cut each would save up to 6 ns more, on the largest of these trees, which is asked
-once for a row and not for each run: not enough for making them.
+**Cost.** In a walk down the tree each step depends on the one before. In a table, an interval is found by comparing
+with all cuts of a feature, and no comparison waits for another. For the trees of Q1 (2 features with 11 cuts in all,
+1 with 16, 2 with 23) a walk takes 24, 28 and 57 ns for random values, a table 14, 12 and 18. Of the seven trees that
+the cluster's tasks produce, five gain up to 13 ns, and two with few leaves for their features lose up to 4. Finding
+intervals by bisection takes about as long as a walk. Even bins with one cut each would save up to 6 ns more on the
+largest of these trees, but that tree is used once for a row and not for each run: too little to implement them.
 
 >>> feature, threshold = np.array([0, -1, 1, -1, -1]), np.array([2.5, 0.0, 7.5, 0.0, 0.0])   # the tree in the drawing
 >>> left, right = np.array([1, 0, 3, 1, 2]), np.array([2, 0, 4, 0, 0])
@@ -44,13 +46,13 @@ from spillway.core.arrays import Floats, Ints
 
 FEATURE, LEFT, RIGHT, END = range(
     4
-)  # of a node; where it is a table: -1, its first class, its axes from, up to
-AXIS, STRIDE, FIRST, LAST = range(4)  # of an axis: its feature, its stride, its cuts from, up to
+)  # columns of a node; for a table: -1, its first class, the range of its axes
+AXIS, STRIDE, FIRST, LAST = range(4)  # columns of an axis: its feature, its stride, the range of its cuts
 MOST_CELLS = 4096
 
 
 class Forest(NamedTuple):
-    """Trees in arrays, one after the other, each from its root on; a root of -1 stands for no tree.
+    """Trees in arrays, one after the other, each starting with its root; a root of -1 stands for no tree.
 
     At node n go left if x[feature[n]] <= threshold[n]. At a leaf ``feature`` is -1 and ``left`` the class.
     """
@@ -100,13 +102,13 @@ def _class_of(nodes: Any, thresholds: Any, axes: Any, cuts: Any, classes: Any, r
     return classes[place]
 
 
-# The class of one row of features. A call with so many arrays would cost as much as looking it up, so machine code is
-# put in its place; Numba could do that with the code before it is compiled, which then takes a quarter longer.
+# The class of one row of features. A call with so many arrays would cost as much as the lookup, so the compiled code
+# is inlined. Numba could also inline the code before it is compiled, but compiling would then take a quarter longer.
 class_of: Any = numba.njit(forceinline=True, cache=True)(_class_of)
 
 
 class _Made:
-    """Tables as they are made."""
+    """Tables under construction."""
 
     def __init__(self, forest: Forest, most_cells: int) -> None:
         self.forest, self.most_cells = forest, most_cells
@@ -117,7 +119,7 @@ class _Made:
         self.classes: list[int] = []
 
     def put(self, node: int) -> int:
-        """Make the table of what is under a node, or a test and two of them; return where it is."""
+        """Make the table of the subtree of a node, or a test and two tables; return where it is."""
         forest, here = self.forest, len(self.nodes)
         cuts = _cuts_under(forest, node)
         self.nodes.append([])
@@ -141,7 +143,7 @@ class _Made:
 
 
 def _cuts_under(forest: Forest, node: int) -> dict[int, Floats]:
-    """Return the cuts of each feature that is tested under a node, ascending; NaN is none, it sends all right."""
+    """Return the cuts of each feature tested in a node's subtree, ascending; NaN is no cut, it sends all right."""
     found: dict[int, set[float]] = {}
     todo = [node]
     while todo:
@@ -155,7 +157,7 @@ def _cuts_under(forest: Forest, node: int) -> dict[int, Floats]:
 
 
 def _filled(forest: Forest, node: int, cuts: dict[int, Floats]) -> Ints:
-    """Return the class of each cell: a node has a box of cells, which a test divides among left and right."""
+    """Return the class of each cell: a node has a box of cells, which a test divides between left and right."""
     axis = {feature: n for n, feature in enumerate(cuts)}
     shape = tuple(len(values) + 1 for values in cuts.values())
     table = np.zeros(shape, np.int64)

@@ -1,4 +1,4 @@
-"""Matches as a table: a column for each variable, with row numbers, or lists of them where it is repeated."""
+"""Writes matches as a table: a column for each variable, with row numbers, or lists of them if it is repeated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIRST, _MOST = 1 << 10, 1 << 20
 
 
 class Output:
-    """What compiled code writes matches to: buffers that are taken away when they are full."""
+    """The buffers that compiled code writes matches to; they are emptied when they are full."""
 
     def __init__(self, elements: list[Element]) -> None:
         self._elements = elements
@@ -38,7 +38,7 @@ class Output:
         self.cursor[VALUES : VALUES + len(self._lists)] = 0
 
     def make_room(self, numbering: Numbering) -> None:
-        """Take what is there away, and give larger buffers."""
+        """Take the matches out of the buffers, and provide larger buffers."""
         need = int(self.cursor[NEED])
         self._take(numbering, copy=False)
         self._size = min(_MOST, 4 * self._size)

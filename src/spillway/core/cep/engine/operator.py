@@ -1,16 +1,16 @@
-"""Patterns over a stream: tables of rows in, tables of matches out, with the runs in between as state.
+"""The pattern operator on a stream: it reads tables of rows, returns tables of matches, and keeps runs as state.
 
-``process`` reads a table, lets the compiled program of the query go over its rows, and makes room where it asks for
-some. Matches come in the order of the stream: a match is there when its last row is, or, where the pattern ends
-with a negated element, when its window has passed.
+``process`` reads a table, runs the compiled program of the query over its rows, and makes room when the program
+asks for it. Matches are in the order of the stream: a match is returned with its last row or, where the pattern
+ends with a negated element, when its window has passed.
 
-**State.** Runs, the chains of repeated elements, rows that may be forbidden, matches that are held, and rows that
-wait for a watermark. ``snapshot()`` is all of it. ``size`` says how many runs there are and what memory they take.
+**State.** Runs, the chains of repeated elements, rows of negated elements, matches that are held, and rows that wait
+for a watermark. ``snapshot()`` has all of these. ``size`` says how many runs there are and how much memory they take.
 
-**Errors.** Where ``process`` refuses a table or a budget, all is as it was before the call.
+**Errors.** Where ``process`` refuses a table or a budget, the state is as it was before the call.
 
 **Shedding.** With ``tracked`` runs have classes, are counted, and can be dropped, refused and recorded: see
-``handles``.
+``run_control``.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from spillway.errors import SpillwayError
 
 FOREVER = 2**62
 _ALL = 2**62  # a budget that is never spent
-_ENOUGH = 0.95  # of the runs that there may be
+_ENOUGH = 0.95  # of ``most_runs``: how many runs are left after some were shed
 
 
 class Patterns(Handles):
-    """The matches of one query in one stream."""
+    """The operator that finds the matches of one query in one stream."""
 
     def __init__(self, config: PatternConfig, state: bytes | None = None) -> None:
         self.config, self.query = config, config.tree
@@ -80,9 +80,9 @@ class Patterns(Handles):
         self._timeouts = Timeouts(self.plan.elements) if config.timeouts else None
         if self._tracking is not None and self._timeouts is not None:
             self._tracking.start_recording(kept=False)
-        # Called when there are more than ``most_runs``; of what is still too many half goes by chance.
+        # Called when there are more than ``most_runs``; if there still are afterwards, random runs are shed.
         self.relieve: Callable[[Patterns], object] | None = None
-        # Tells seconds; with it ``worked_s`` is the time spent in the compiled program alone, over the whole life.
+        # A clock in seconds; with it ``worked_s`` is the time in the compiled program alone, over the whole life.
         self.clock: Callable[[], float] | None = None
         self.worked_s = 0.0
         self.work = Work()
@@ -112,10 +112,10 @@ class Patterns(Handles):
     ) -> pa.Table:
         """Process rows and return their matches.
 
-        Once the budget, in units of work, is spent the rows that are left are dropped; None and infinity are no
-        limit. Rows that ``keep`` says no to are dropped as well. They have a number but are not looked at. With
-        ``until_us``, a watermark, rows that are later than it wait, those up to it that come after this call are
-        late, and what has expired by then is freed, or comes out if it is a match that was held.
+        Once the budget, in units of work, is spent, the remaining rows are dropped; None and infinity are no limit.
+        Rows for which ``keep`` is false are dropped as well. They have a number but are not processed. With
+        ``until_us``, a watermark, later rows wait; rows up to the watermark that arrive after this call are late;
+        what has expired by then is freed, and held matches whose window has passed by then are returned.
         """
         units = _units(budget)
         rows = self._reader.none() if table is None else self._reader.read(table, keep)
@@ -123,7 +123,7 @@ class Patterns(Handles):
         rows = self._waiting.then(rows) if len(self._waiting) else rows
         ready = len(rows) if until_us is None else int(np.searchsorted(rows.times, until_us, side="right"))
         late = self._late(rows.times[:ready])
-        # Only from here on anything changes: a caller whose table was refused can go on with another.
+        # The state changes only from here on: a caller whose table was refused can continue with another.
         self._reader.next_number += 0 if table is None else table.num_rows
         self._waiting = rows.part(ready) if ready < len(rows) else self._reader.none()
         self.work, self.span_us = Work(late_rows=late), span_us
@@ -134,12 +134,12 @@ class Patterns(Handles):
         return matches
 
     def flush(self) -> pa.Table:
-        """Let all rows that wait through and all matches that are held out: nothing more will come."""
+        """Process all rows that wait and return all held matches: the stream has ended."""
         waiting = self.process(None)
         return pa.concat_tables([waiting, self.process(None, until_us=FOREVER)])
 
     def _late(self, times: Ints) -> int:
-        """Return how many of the times, which are in order, are late; refuse them if they are an error."""
+        """Return how many of the sorted times are late; raise if late rows are an error."""
         late = int(np.searchsorted(times, self._now, side="left"))
         if late and self.config.late == "error":
             raise SpillwayError(
@@ -159,8 +159,8 @@ class Patterns(Handles):
         while self._cursor[ROW] < high:
             left = budget if budget == _ALL else budget - int(spent.sum())
             if fail >= 0:
-                left = max(1, left)  # in the middle of a row, which is finished
-            elif left <= 0:  # what is left is passed over, but held matches still come out
+                left = max(1, left)  # the program stopped inside a row, which is always finished
+            elif left <= 0:  # the remaining rows are skipped, but held matches are still returned
                 left, keep = _ALL, keep.copy()
                 keep[self._cursor[ROW] : count] = False
             self._call(rows, keep, high, base, left, spent, found)
@@ -198,10 +198,10 @@ class Patterns(Handles):
         self._call(none, none.keep, 0, self._numbering.next, _ALL, nothing, nothing)
 
     def _relieve(self, place: int) -> None:
-        """Free what has expired. If there are still too many runs shed some; the row's place is the salt.
+        """Free what has expired. If there are still too many runs, shed some; the row's place is the salt.
 
-        Few enough are some less than there may be, or it would have to be done again with the next row. Of held
-        matches, which are all worth the same, the share goes by chance that has to go of all.
+        Runs are shed until there are somewhat fewer than allowed, or this would be repeated at the next row. Held
+        matches are all worth the same: of these the share that has to go of all runs is shed at random.
         """
         self._limit = max(self._limit, self._now - self._within)
         self.sweep()
@@ -232,12 +232,12 @@ class Patterns(Handles):
                 self._cursor[HEAD] = 0
 
     def sweep(self) -> None:
-        """Free all that has expired; ``size`` counts it until then."""
+        """Free everything that has expired; ``size`` counts it until then."""
         self._runs.collect(self._limit)
         self._cursor[HEAD] = 0
 
     def _settle(self) -> None:
-        """Free what has expired, once per window at least."""
+        """Free what has expired, at least once per window."""
         if self._tracking is not None and self._tracking.recording:
             self._take_records()
         if self._now == NULL:
@@ -254,7 +254,7 @@ class Patterns(Handles):
             )
 
     def timed_out(self) -> pa.Table:
-        """Return the runs that came to nothing since the last call, like matches but with nulls; see ``timeouts``."""
+        """Return the runs that timed out since the last call, like matches but with nulls; see ``timeouts``."""
         if self._timeouts is None:
             raise SpillwayError("runs that time out are not kept.", hint="pass timeouts=True")
         return self._timeouts.table()
@@ -274,17 +274,17 @@ class Patterns(Handles):
         )
 
     def oldest_row(self) -> int:
-        """Return the first row that may still be in a match; payloads before it may be let go."""
+        """Return the first row that may still be in a match; payloads before it may be discarded."""
         kept = self._numbering.oldest(self._limit)
         numbers = [] if kept is None else [kept]
         numbers += [int(self._waiting.numbers.min())] if len(self._waiting) else []
         return min(numbers, default=self._reader.next_number)
 
     def rows_in_use(self) -> Ints:
-        """Return the numbers of the rows that may still come out, in order; payloads of all others may be let go.
+        """Return the numbers of the rows that may still be output, in order; payloads of all others may be discarded.
 
         These are the rows of runs, held matches, the record of timeouts, and rows that wait. Rows of negated elements
-        are kept too, in their indexes, but come out in no match.
+        are kept too, in their indexes, but are in no match.
         """
         runs, low = self._runs, self._numbering.low
         used = np.zeros(self._numbering.next - low, np.bool_)
@@ -305,7 +305,7 @@ class Patterns(Handles):
     # State.
 
     def snapshot(self) -> bytes:
-        """Return the state as bytes, from which ``build(state)`` goes on exactly."""
+        """Return the state as bytes; an operator from ``build(state)`` continues exactly from here."""
         self.sweep()
         meta = {
             "config": self._identity(),
@@ -343,7 +343,7 @@ class Patterns(Handles):
             self._timeouts.restore(under("timeouts.", arrays))
 
     def _identity(self) -> str:
-        """Return what must not change over the life of a state, in words."""
+        """Return in words the settings that must not change over the life of a state."""
         config = self.config
         tracked = f", tracked {config.classes} x {config.slices}" if self.plan.tracked else ""
         tracked += ", with timeouts" if config.timeouts else ""
@@ -352,7 +352,7 @@ class Patterns(Handles):
 
 
 def _units(budget: float | None) -> int:
-    """Return a budget in whole units of work; less than nothing is nothing."""
+    """Return a budget in whole units of work; a negative one becomes 0."""
     if budget is None or budget == math.inf:
         return _ALL
     number = budget.item() if isinstance(budget, np.generic) else budget

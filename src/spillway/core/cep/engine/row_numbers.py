@@ -1,7 +1,7 @@
-"""Row numbers of places in the stream, for as long as the window needs them.
+"""Maps places in the stream to row numbers, for as long as the window needs them.
 
-Runs hold places: how many rows came before in the order of time. What comes out are numbers: how many came before
-in the order of the tables. As long as rows come in the order of time the two differ by a constant.
+Runs hold places: how many rows come before in the order of time. Matches are output with row numbers: how many rows
+come before in the order of the tables. As long as rows arrive in the order of time the two differ by a constant.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Numbering:
         return self.low + len(self._times)
 
     def add(self, times: Ints, numbers: Ints) -> None:
-        """Take rows in the order of time."""
+        """Add rows in the order of time."""
         self._times = np.concatenate([self._times, times])
         self._numbers = np.concatenate([self._numbers, numbers])
         self._straighten()
@@ -39,14 +39,14 @@ class Numbering:
         self._straight = bool(ends == len(self._numbers) and (np.diff(self._numbers) == 1).all())
 
     def numbers(self, places: Ints) -> Ints:
-        """Return the numbers of the rows at places."""
+        """Return the numbers of the rows at the given places."""
         if not self._straight:
             return self._numbers[places - self.low]
         offset = int(self._numbers[0]) - self.low if len(self._numbers) else 0
         return places + offset if offset else places
 
     def forget(self, limit: int) -> None:
-        """Let go of rows whose time is not later than ``limit``."""
+        """Discard rows whose time is not later than ``limit``."""
         gone = int(np.searchsorted(self._times, limit, side="right"))
         if 2 * gone > len(self._times):
             self.low += gone
@@ -63,7 +63,7 @@ class Numbering:
         return {"times": self._times, "numbers": self._numbers, "low": np.array([self.low])}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self._times, self._numbers = state["times"], state["numbers"]
         self.low = int(state["low"][0])
         self._straighten()

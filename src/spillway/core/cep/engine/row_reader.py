@@ -1,18 +1,18 @@
-"""Tables as arrays: rows in the order of time, types as numbers, the attributes that the query names as columns.
+"""Reads tables into arrays: rows in the order of time, types as numbers, the query's attributes as columns.
 
 ======================  ===============================================================================
 column                  becomes
 ======================  ===============================================================================
 whole number, truth     a whole number of 64 bits
-time, date              microseconds; what is finer is cut off
+time, date              microseconds; finer parts are cut off
 text                    its code in a vocabulary, so that equal texts are equal numbers
-fraction, decimal       a fraction of 64 bits, of a decimal the nearest; decimals have at most 15 digits
+fraction, decimal       a 64-bit float, for a decimal the nearest one; decimals have at most 15 digits
 null                    the smallest whole number, or NaN
 ======================  ===============================================================================
 
-A decimal is a whole number of digits over a power of ten, and both are exact as fractions: their quotient is rounded
-once, to what ``float`` makes of the decimal's text. A constant of a query is read in that way, and Spark's own cast
-gives the same, while Arrow's is off by one in the last place for every seventh number.
+A decimal is a whole number divided by a power of ten, and both are exact as floats: their quotient is rounded once,
+to the value that ``float`` gives for the decimal's text. The constants of a query are read with ``float``, and
+Spark's own cast gives the same value, while Arrow's is off by one in the last place for every seventh number.
 
 Rows without a time are not in the stream. They have a number like all others, counted from 0 over the whole life.
 """
@@ -35,8 +35,8 @@ from spillway.core.data.vocabulary import Vocabulary
 from spillway.core.join.item_sets import times_of
 from spillway.errors import SpillwayError, invalid
 
-_EXACT_DIGITS = 15  # of a whole number, and
-_EXACT_POWER = 22  # of ten, that are fractions of 64 bits as they are
+_EXACT_DIGITS = 15  # whole numbers of so many digits are exact as 64-bit floats
+_EXACT_POWER = 22  # powers of ten up to this one are exact as 64-bit floats
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Rows:
         return self.picked(slice(low, high))
 
     def then(self, others: Rows) -> Rows:
-        """Return these rows and others, in the order of time."""
+        """Return these rows and others, merged in the order of time."""
         both = Rows(
             *(np.concatenate(pair, axis=-1) for pair in zip(_arrays(self), _arrays(others), strict=True))
         )
@@ -91,7 +91,7 @@ class Reader:
         self.next_number = 0
 
     def none(self) -> Rows:
-        """Return rows of which there are none."""
+        """Return zero rows."""
         whole = np.empty(0, np.int64)
         return Rows(
             whole,
@@ -103,9 +103,9 @@ class Reader:
         )
 
     def read(self, table: pa.Table, keep: Bools | None) -> Rows:
-        """Return the rows of a table that have a time, in its order.
+        """Return the rows of a table that have a time, ordered by it.
 
-        They are numbered from ``next_number`` on, which is left to the caller to move: a table may still be refused.
+        They are numbered from ``next_number`` on. The caller advances this number: a table may still be refused.
         """
         if not isinstance(table, pa.Table):
             raise invalid("table", type(table).__name__, "a pyarrow Table")
@@ -126,7 +126,7 @@ class Reader:
         return rows.picked(order[np.argsort(times[order], kind="stable")])
 
     def attributes(self, table: pa.Table) -> dict[str, Floats]:
-        """Return the attributes as numbers; rows are not counted."""
+        """Return the attributes as numbers; this does not count the rows."""
         ints, floats = self._columns(table)
         found = dict(zip([name for name, _ in self._ints], ints.astype(np.float64), strict=True))
         return found | dict(zip(self._floats, floats, strict=True))
@@ -162,7 +162,7 @@ class Reader:
 
 
 def _own(array: Any) -> Any:
-    """Return an array that may be written to: compiled code is compiled again for one that may not."""
+    """Return a writable array: compiled code would be compiled a second time for a read-only one."""
     return np.require(array, requirements=["C", "W"])
 
 
@@ -186,7 +186,7 @@ def _fractions(column: pa.Array) -> Floats:
 
 
 def _quotients(column: pa.Array) -> Floats:
-    """Return decimals as the nearest fractions, nulls as NaN."""
+    """Return decimals as the nearest floats, nulls as NaN."""
     kind = column.type
     if kind.precision > _EXACT_DIGITS or abs(kind.scale) > _EXACT_POWER:
         found = [np.nan if value is None else float(value) for value in column.to_pylist()]
@@ -200,13 +200,13 @@ def _quotients(column: pa.Array) -> Floats:
 
 
 def kinds_of(found: Mapping[str, str]) -> dict[str, Kind]:
-    """Return the engine's kinds for those of the language: truth values and times are whole numbers."""
+    """Return the engine's kind for each kind of the language: truth values and times are whole numbers."""
     names: dict[str, Kind] = {"int": "int", "bool": "int", "time": "int", "float": "float", "text": "text"}
     return {name: names[kind] for name, kind in found.items() if kind in names}
 
 
 def with_pause(rows: Rows, time: int) -> Rows:
-    """Return the rows and after them a moment without a row."""
+    """Return the rows followed by a pause, a time at which there is no row."""
     one = np.ones(1, np.int64)
     ints, floats = np.zeros((len(rows.ints), 1), np.int64), np.zeros((len(rows.floats), 1))
     return rows.then(Rows(one * time, one * PAUSE, np.ones(1, np.bool_), one * -1, ints, floats))

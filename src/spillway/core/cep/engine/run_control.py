@@ -1,14 +1,14 @@
-"""How shedding reaches the runs of an operator: it tells them apart, counts, drops, refuses and records them.
+"""The methods by which shedding controls the runs of an operator: it classifies, counts, drops, refuses, records.
 
 ==============================  =============================================================================
 ``classify``                    gives runs their classes, by trees over ``feature_names``
-``alive``                       counts those that there are
-``counted``, ``paired``         tell what came of them, ``examined`` what they took
-``shed``                        drops runs that there are, ``refuse`` those that would be made
-``record``, ``recorded``        write all of them down
+``alive``                       counts the runs in the state
+``counted``, ``paired``         report the matches and the work of runs, ``examined`` how many were examined
+``shed``                        drops runs in the state, ``refuse`` new runs before they are made
+``record``, ``recorded``        record all runs
 ==============================  =============================================================================
 
-All of this needs ``tracked``; what the numbers mean is told in ``tracking``.
+All of this needs ``tracked``; ``run_counters`` explains what the numbers mean.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from spillway.errors import SpillwayError
 
 
 class Handles:
-    """What an operator has for shedding; it is the operator that makes the parts named here."""
+    """The shedding methods of an operator; the operator itself creates the parts named here."""
 
     plan: Plan
     _reader: Reader
@@ -45,11 +45,11 @@ class Handles:
     _timeouts: Timeouts | None
 
     def feature_names(self, state: int) -> tuple[str, ...]:
-        """The features of runs of a state, in the order in which trees count them."""
+        """The features of runs of a state, in the order in which trees number them."""
         return tuple(words(ref) for ref in self.plan.features(state))
 
     def classify(self, trees: Sequence[FlatTree | None], events: FlatTree | None = None) -> None:
-        """Take a decision tree for each state, and one over the last state's features for rows that complete."""
+        """Set a decision tree for each state, and one over the last state's features for rows of the last element."""
         self._tracked.classify(trees, events)
 
     def alive(self) -> Ints:
@@ -59,12 +59,12 @@ class Handles:
     def counted(self, reset: bool = True, omega: Any = None) -> Counted:
         """Return ``completed``, ``own`` and ``tested`` by [state, class, slice] since the last call.
 
-        ``omega`` is the cost of looking at a run, 1 if it is not given; see ``tracking``.
+        ``omega`` is the cost of examining a run, 1 if it is not given; see ``run_counters``.
         """
         return self._tracked.counted(reset, omega)
 
     def examined(self) -> int:
-        """Return how many runs were looked at since ``counted`` was last called."""
+        """Return how many runs were examined since ``counted`` was last called."""
         return self._tracked.examined()
 
     def paired(self) -> tuple[Ints, Ints]:
@@ -72,14 +72,14 @@ class Handles:
         return self._tracked.paired()
 
     def attributes(self, table: pa.Table) -> dict[str, Floats]:
-        """Return the columns of a table that the query names as features have them: texts as codes."""
+        """Return the columns of a table that the query names in the form of features: texts as codes."""
         return self._reader.attributes(table)
 
     def shed(self, share: Any, salt: int = 0, spare: float = 0.0) -> Ints:
-        """Drop the given share, by [state, class, slice], of the runs that live; return how many by state.
+        """Drop the given share, by [state, class, slice], of the runs in the state; return how many by state.
 
-        The age of a run is that at the time of the last row. Runs are chosen by a hash of the salt and their serial
-        number; the share ``spare`` of them, always the same ones, is never dropped.
+        A run's slice is the one at the time of the last row. Runs are chosen by a hash of the salt and their serial
+        number; the share ``spare`` of them, always the same runs, is never dropped.
         """
         tracking = self._tracked
         salts = np.array([mix(salt), tracking.salt[1]])
@@ -99,7 +99,7 @@ class Handles:
         self._runs.shed_held(self._now, tracking.thresholds_of(share)[0], salts)
 
     def refuse(self, share: Any, salt: int = 0, spare: float = 0.0) -> None:
-        """Do not make the given share, by [state, class, slice at making], of new runs from now on."""
+        """Refuse the given share, by [state, class, slice at making], of new runs from now on."""
         self._tracked.refuse(share, salt, spare)
 
     @property
@@ -113,7 +113,7 @@ class Handles:
         self._cursor[RECORDED] = 0
 
     def recorded(self) -> tuple[dict[str, Ints], Floats]:
-        """Return the record by name and the features of each entry, and start afresh; see ``tracking``."""
+        """Return the record by name and the features of each entry, and start a new record; see ``run_counters``."""
         return self._tracked.recorded(self._timeouts is not None, self.plan.elements[-1].repeated)
 
     @property

@@ -1,9 +1,9 @@
-"""What shedding knows about runs, and how it reaches them: classes, counters, refusals, a record.
+"""The data about runs that shedding uses: their classes, counters, refusals, and a record of them.
 
 Each run has a **serial** number, a **class** and a **path**. Its class is decided once, when it is made, by a
-decision tree of its state over the run's features, which is looked up in a table (see ``lookup``). Its path is the
-states and classes of itself and of all runs that it was made from; paths are numbered as they come up. All runs of a
-path's chain have the same first row, so at any moment they are in the same time slice
+decision tree of its state over the run's features, which is stored as a table (see ``class_lookup``). Its path is the
+states and classes of itself and of all runs that it was made from; paths are numbered in order of appearance. A run
+and its ancestors have the same first row, so at any moment they are in the same time slice
 
     slice = (t_now - t_first) * slices // window
 
@@ -12,23 +12,23 @@ the counters are read (``counted``):
 
 ==========  ===============================================================================================
 completed   complete matches, counted for every run that they were made from
-own         runs looked at, each weighted by a cost of its state
+own         examinations of runs, each weighted by a cost of the run's state
 tested      the same, counted for the run and those that it was made from
 ==========  ===============================================================================================
 
-There is room for 4,096 paths; what comes up later is not counted.
+There is room for 4,096 paths; later ones are not counted.
 
 **Pairs.** Which runs a row completes depends on both. Where the last element does not repeat, its rows may have
-classes of their own, by a tree over the features of the last state that are the row's, and matches are also counted
-by the class of the run and that of the row (``paired``), as are runs by the class that they have or would have had,
-made or refused (``offered``).
+classes of their own, by a tree over those features of the last state that belong to the row. Then matches are also
+counted by the class of the run and that of the row (``paired``), and runs that were made or refused by the class that
+they have or would have had (``offered``).
 
 **Refusal.** A run that a step would make is not made if hash(salt, serial) < share[state, class, slice] and it is
-not spared: hash(fixed salt, serial) >= spare. Runs that live are dropped by the same rule (``Patterns.shed``).
+not spared: hash(fixed salt, serial) >= spare. Runs in the state are dropped by the same rule (``Patterns.shed``).
 
 **Record.** One entry for each run and match: serial, state, parent's serial, row, first time, time, and whether it is
 complete; and the run's features. A match that is held and then forbidden is taken back by another entry of its serial
-number, in the state -1: it was none.
+number, in the state -1: it turned out not to be a match.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def chance(salt: int, serial: int) -> Any:
 
 @kernel
 def chosen(salts: Any, spare: int, limit: int, serial: int) -> Any:
-    """Return whether a run is to go, of which the share that belongs to ``limit`` is."""
+    """Return whether a run is among the share to shed that belongs to ``limit``."""
     return limit > -(2**63) and chance(salts[0], serial) <= limit and chance(salts[1], serial) > spare
 
 
@@ -130,9 +130,9 @@ def write_down(
 
 @kernel
 def _spread(paths: Any, counts: Any, cost: Any, completed: Any, own: Any, tested: Any) -> None:
-    """Add what was counted by path to the tables of the path and of all before it, one generation at a time.
+    """Add the counts by path to the tables of the path and of all its ancestors, one generation at a time.
 
-    ``cost`` is that of looking at a run of a path.
+    ``cost`` is the cost of examining a run of a path.
     """
     count = paths[0, 3]
     above = np.arange(count)
@@ -158,7 +158,7 @@ def _spread(paths: Any, counts: Any, cost: Any, completed: Any, own: Any, tested
 
 
 def _lengths(paths: Ints) -> Floats:
-    """Return of how many rows the runs of each path are: as many as the path has runs, each made by one more row."""
+    """Return how many rows the runs of each path have: as many as the path has runs, each made by one more row."""
     length, above = np.ones(len(paths)), paths[:, 0]
     while (above > 0).any():
         length += above > 0
@@ -174,19 +174,19 @@ class FlatTree(Protocol):
 
     @property
     def feature(self) -> Ints:
-        """The feature that a node looks at."""
+        """The feature that a node tests."""
 
     @property
     def threshold(self) -> Floats:
-        """What it is compared with."""
+        """The threshold that the feature is compared with."""
 
     @property
     def left(self) -> Ints:
-        """The node where it is at most that."""
+        """The next node where the feature is at most the threshold."""
 
     @property
     def right(self) -> Ints:
-        """The node where it is more, or not known."""
+        """The next node where the feature is larger, or not known."""
 
 
 class Counted(NamedTuple):
@@ -198,7 +198,7 @@ class Counted(NamedTuple):
 
 
 class Tracking:
-    """What is known of runs by state, class and time slice."""
+    """Classes, counters, refusals and the record of runs, by state, class and time slice."""
 
     def __init__(self, features: Sequence[Sequence[str]], classes: int, slices: int) -> None:
         self.feature_names = tuple(tuple(names) for names in features)
@@ -232,7 +232,7 @@ class Tracking:
         )
 
     def classify(self, trees: Sequence[FlatTree | None], events: FlatTree | None = None) -> None:
-        """Take a tree for each state, and one for rows that complete; without one all are of class 0."""
+        """Set a tree for each state, and one for rows that complete matches; without a tree the class is 0."""
         if len(trees) != self.states:
             raise invalid(
                 "trees", f"{len(trees)} trees", f"one for each of the {self.states} states, or None"
@@ -260,7 +260,7 @@ class Tracking:
             self.pairs = np.zeros((self.classes, kinds), np.int64)
 
     def _grow(self, forest: Forest) -> None:
-        """Take trees, which are kept in the state, and make the tables that compiled code reads."""
+        """Store the trees, which belong to the state, and make the tables that compiled code reads."""
         self.features, self.thresholds, self.lefts, self.rights, self.roots = forest
         self.tables = tables_of(forest)
 
@@ -275,13 +275,13 @@ class Tracking:
         if not ((table >= 0) & (table <= 1)).all():
             raise invalid("share", share, "numbers from 0 to 1 by [state, class, slice]")
         shares = table.ravel().tolist()
-        limits = {p: threshold(p) for p in set(shares)}  # most are alike
+        limits = {p: threshold(p) for p in set(shares)}  # most shares are equal
         return np.array([limits[p] for p in shares], np.int64).reshape(table.shape)
 
     def counted(self, reset: bool = True, omega: Any = None) -> Counted:
         """Return what was counted since the last call.
 
-        ``omega`` is the cost of looking at a run: 1, a number by state, or its ``"length"`` in rows.
+        ``omega`` is the cost of examining a run: 1, a number by state, or its ``"length"`` in rows.
         """
         paths = self.paths[: self.paths[0, 3]]
         if isinstance(omega, str):
@@ -297,7 +297,7 @@ class Tracking:
         return found
 
     def examined(self) -> int:
-        """Return how many runs were looked at since ``counted`` was last called."""
+        """Return how many runs were examined since ``counted`` was last called."""
         return int(self.counts[TESTED, 1 : self.paths[0, 3]].sum())
 
     def paired(self) -> tuple[Ints, Ints]:
@@ -312,13 +312,13 @@ class Tracking:
         return self.record is not self._off[0]
 
     def start_recording(self, kept: bool) -> None:
-        """Record all runs from now on; ``kept`` until they are asked for."""
+        """Record all runs from now on; ``kept`` if records are stored until ``recorded`` is called."""
         self._recorded, self._kept = [], kept
         self.record = np.empty((len(RECORD), _ROOM), np.int64)
         self.record_x = np.empty((len(self._x), _ROOM))
 
     def take_records(self, written: int, numbering: Numbering) -> Ints:
-        """Put what was recorded aside, and return it."""
+        """Move the new records out of the buffer, and return them."""
         new = self.record[:, :written].copy()
         new[RECORD.index("row")] = numbering.numbers(new[RECORD.index("row")])
         if self._kept:
@@ -328,7 +328,7 @@ class Tracking:
     def recorded(self, going_on: bool, last_repeats: bool) -> tuple[dict[str, Ints], Floats]:
         """Return the record by name, and the features of each entry, those of its state first.
 
-        Of a match that was taken back nothing is left, unless the last element repeats and it is a run as well.
+        A match that was taken back is removed, unless the last element repeats and the match is a run as well.
         """
         parts = [*self._recorded, (np.empty((len(RECORD), 0), np.int64), np.empty((len(self._x), 0)))]
         whole, features = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
@@ -347,7 +347,7 @@ class Tracking:
         return {name: getattr(self, name) for name in _KEPT}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         for name in _KEPT:
             setattr(self, name, np.ascontiguousarray(state[name]))
         self._grow(Forest(*(getattr(self, name) for name in _TREES)))

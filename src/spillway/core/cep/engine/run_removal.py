@@ -1,7 +1,7 @@
-"""Runs counted and dropped where they lie, in one pass over a store.
+"""Counts and drops runs in place, in one pass over a store.
 
-A run whose window has passed may still lie there. It is no run any more: it is not counted, and goes uncounted when
-others are dropped. So what is told of runs does not depend on when the store was last swept.
+A run whose window has passed may still be in the store. It no longer counts as a run, and it is removed without being
+counted when others are dropped. So the counts of runs do not depend on when the store was last swept.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def drop(
     spare: int,
     gone: Any,
 ) -> Any:
-    """Drop the runs of a store that are chosen by [class, slice]; write their serials, return how many."""
+    """Drop the chosen runs of a store by [class, slice]; write their serial numbers, return how many."""
     slices, dropped, expired = limits.shape[1], 0, 0
     for bucket in range(meta[BUCKETS]):
         start, kept, earliest = buckets[bucket, START], 0, NEVER
@@ -75,5 +75,5 @@ def drop(
 
 
 def distinct(parts: list[Any]) -> int:
-    """Return how many runs there are among lists of serial numbers, each without repeats."""
+    """Return how many different runs are in lists of serial numbers, each list without repeats."""
     return len(parts[0]) if len(parts) == 1 else len(np.unique(np.concatenate(parts)))

@@ -1,8 +1,8 @@
-"""Runs in columns: an index from keys to stretches of one pool, which grow, shrink and are freed.
+"""Stores runs in columns: an index maps each key to a stretch of one pool; stretches grow, shrink and are freed.
 
-A store has one column per value of its runs. The runs of one key lie in one stretch, in the order in which they were
-made, so a row that looks up its key reads them one after the other, and expired ones are squeezed out on the way. A
-stretch that is full moves to one of twice the size; stretches that were left are kept by size and used again.
+A store has one column per value of its runs. The runs of one key are in one stretch, in the order in which they were
+made, so a row that looks up its key reads them one after the other, and removes expired ones on the way. A stretch
+that is full moves to one of twice the size; free stretches are kept in lists by size and used again.
 
 ::
 
@@ -10,11 +10,11 @@ stretch that is full moves to one of twice the size; stretches that were left ar
     buckets  [ start, count, room, earliest first row ]
     ints     [ first time | b0 b0 b0 . | b1 b1 | free | b2 b2 b2 . | -> end ]     and so on for each column
 
-When a store is full it is swept: expired runs go, stretches are laid out afresh with room to grow, keys without runs
-are forgotten, and the pool is made larger or smaller so that it is about half full. So each run is moved a bounded
-number of times, and memory is bounded by a multiple of the runs that are alive.
+When a store is full it is swept: expired runs are removed, stretches are laid out again with room to grow, keys
+without runs are deleted, and the pool is made larger or smaller so that it is about half full. So each run is moved a
+bounded number of times, and memory is bounded by a multiple of the runs that are alive.
 
-The first column is the time of the run's first row; a run has expired where it is at most ``limit``.
+The first column is the time of the run's first row; a run has expired if this time is at most ``limit``.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from spillway.core.arrays import Array
 from spillway.core.kernel import kernel
 
 START, COUNT, ROOM, EARLIEST = range(4)
-TOP, BUCKETS, LIVE, FREE = range(4)  # in ``meta``; from FREE on the first free stretch of each size
+TOP, BUCKETS, LIVE, FREE = range(4)  # places in ``meta``; from FREE on the first free stretch of each size
 NEVER = 2**63 - 1
 _LEAST = 64
 _SIZES = 48
 
 
 class Shape(NamedTuple):
-    """How many whole-number and how many fraction columns, and of how many parts the key is."""
+    """The number of whole-number columns, of fraction columns, and of parts of the key."""
 
     ints: int
     floats: int
@@ -43,7 +43,7 @@ class Shape(NamedTuple):
 
 
 class Arrays(NamedTuple):
-    """What compiled code reads and writes."""
+    """The arrays that compiled code reads and writes."""
 
     ints: Array
     floats: Array
@@ -107,7 +107,7 @@ def find(store: Any, key: Any) -> Any:
 
 @kernel
 def locate(store: Any, key: Any) -> Any:
-    """Return the bucket of a key, which is made if there is none, or -1 if there is no room for it."""
+    """Return the bucket of a key; a missing bucket is created, or the result is -1 if there is no room for it."""
     _, _, slots, keys, buckets, meta = store
     at = hash_of(key)
     mask = len(slots) - 1
@@ -136,7 +136,7 @@ def locate(store: Any, key: Any) -> Any:
 
 @kernel
 def enlarge(store: Any, bucket: int) -> bool:
-    """Move a bucket to a stretch of twice the size; return whether there was one."""
+    """Move a bucket to a stretch of twice the size; return whether there was room for one."""
     ints, floats, _, _, buckets, meta = store
     room = buckets[bucket, ROOM]
     wanted, size = 4, 2
@@ -168,7 +168,7 @@ def enlarge(store: Any, bucket: int) -> bool:
 
 @kernel
 def expire(store: Any, bucket: int, limit: int) -> int:
-    """Squeeze expired runs out of a bucket; return how many are left."""
+    """Remove expired runs from a bucket; return how many are left."""
     ints, floats, _, _, buckets, meta = store
     start, count = buckets[bucket, START], buckets[bucket, COUNT]
     kept, earliest = 0, NEVER
@@ -192,7 +192,7 @@ def expire(store: Any, bucket: int, limit: int) -> int:
 
 @kernel
 def close_gap(store: Any, bucket: int, low: int, high: int) -> None:
-    """Take the runs from ``low`` up to ``high`` out of a bucket."""
+    """Remove the runs from ``low`` up to ``high`` from a bucket."""
     ints, floats, _, _, buckets, meta = store
     start, count = buckets[bucket, START], buckets[bucket, COUNT]
     for column in range(ints.shape[0]):
@@ -209,7 +209,7 @@ def close_gap(store: Any, bucket: int, low: int, high: int) -> None:
 def copy_column(ints: Any, column: int, start: int, count: int, out: Any, to: int, at: int) -> None:
     """Copy a column of runs that lie one after the other, as an assignment of slices would.
 
-    Numba's own takes two seconds to compile: it can put the shapes that do not fit into words.
+    Numba's own slice assignment takes two seconds to compile, because it contains the message for shapes that differ.
     """
     for i in range(count):
         out[to, at + i] = ints[column, start + i]
@@ -217,7 +217,7 @@ def copy_column(ints: Any, column: int, start: int, count: int, out: Any, to: in
 
 @kernel
 def _lay_out(old: Any, order: Any, ints: Any, floats: Any, keys: Any, buckets: Any, meta: Any) -> None:
-    """Copy the runs that are kept, bucket by bucket in the given order."""
+    """Copy the runs to keep, bucket by bucket, in the given order."""
     old_ints, old_floats, old_keys, old_buckets, keep = old
     made = 0
     for bucket in order:
@@ -258,7 +258,7 @@ def _fill_slots(slots: Any, keys: Any, count: int) -> None:
 
 
 def live(store: Arrays) -> Array:
-    """Return the places of all runs, bucket by bucket."""
+    """Return the positions of all runs, bucket by bucket."""
     buckets = store.buckets[: store.meta[BUCKETS]]
     counts = buckets[:, COUNT]
     ends = np.cumsum(counts)
@@ -267,7 +267,7 @@ def live(store: Arrays) -> Array:
 
 
 def sweep(store: Arrays, shape: Shape, limit: int) -> Arrays:
-    """Return the store without what has expired."""
+    """Return the store without expired runs."""
     places = live(store)
     kept = store.ints[0, places] > limit
     keep = np.zeros(store.ints.shape[1], np.bool_)
@@ -289,7 +289,7 @@ def size_bytes(store: Arrays) -> int:
 
 
 def snapshot(store: Arrays) -> dict[str, Array]:
-    """Return the runs that are there, bucket by bucket."""
+    """Return the runs of a store, bucket by bucket."""
     places, count = live(store), int(store.meta[BUCKETS])
     return {
         "ints": store.ints[:, places],

@@ -1,4 +1,4 @@
-"""The runs of a query as they lie in memory: one store for each index, ban and held match, and the chains."""
+"""All runs of a query in memory: one store for each index, ban and kind of held match, and the chains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spillway.core.state.blob import together, under
 
 
 class Runs:
-    """All runs, and ways to free them. ``limit`` is the time of the first row up to which a run has expired."""
+    """All runs, and ways to free them. A run has expired if the time of its first row is at most ``limit``."""
 
     def __init__(self, layout: Layout, within: int) -> None:
         self.layout, self._within = layout, within
@@ -33,11 +33,11 @@ class Runs:
         return tuple(map(tuple, self.stores)), tuple(self.chains)
 
     def sweep(self, number: int, limit: int) -> None:
-        """Free what has expired in a store."""
+        """Free the expired runs of a store."""
         self.stores[number] = store.sweep(self.stores[number], self._shapes[number], limit)
 
     def collect(self, limit: int) -> None:
-        """Free what has expired everywhere, and the nodes that no run leads to."""
+        """Free what has expired in all stores, and the nodes that no run leads to."""
         for number in range(len(self.stores)):
             self.sweep(number, limit)
         cells = self._node_cells()
@@ -56,13 +56,13 @@ class Runs:
         return found
 
     def used(self) -> list[Ints]:
-        """Return all whole numbers that are there: the codes of texts are among them."""
+        """Return all whole numbers in the stores: the codes of texts are among them."""
         parts = [part for s in self.stores for part in (s.ints.ravel(), s.keys.ravel())]
         return [*parts, self.chains.ints.ravel()]
 
     @property
     def count(self) -> int:
-        """How many runs and held matches there are; a run that waits for two kinds of rows is counted twice."""
+        """How many runs and held matches there are; a run that waits for two kinds of rows counts twice."""
         return self._live(*range(self.layout.first_ban)) + self.held
 
     @property
@@ -72,7 +72,7 @@ class Runs:
 
     @property
     def forbidding(self) -> int:
-        """How many rows may forbid matches."""
+        """How many rows are kept that may forbid matches."""
         first = self.layout.first_ban
         return self._live(*range(first, first + len(self.layout.plan.bans)))
 
@@ -86,7 +86,7 @@ class Runs:
 
     @property
     def bytes(self) -> int:
-        """The memory that they take."""
+        """The memory that runs and chains take."""
         return sum(map(store.size_bytes, self.stores)) + sum(array.nbytes for array in self.chains)
 
     def alive(self, tracking: Tracking, now: int) -> Ints:
@@ -102,7 +102,7 @@ class Runs:
         return table
 
     def _tally_once(self, numbers: list[int], now: int, table: Ints) -> None:
-        """Count runs that may lie in several stores."""
+        """Count runs that may be in several stores once each."""
         parts = [self.stores[n].ints[:3, store.live(self.stores[n])] for n in numbers]
         first, serials, kinds = np.concatenate(parts, axis=1)
         _, at = np.unique(serials, return_index=True)
@@ -140,6 +140,6 @@ class Runs:
         return together({"chains": chains.snapshot(self.chains), **stores})
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self.chains = chains.restore(under("chains.", state), *self._node_shape)
         self.stores = [store.restore(under(f"{n}.", state), shape) for n, shape in enumerate(self._shapes)]

@@ -1,11 +1,12 @@
-"""Runs that came to nothing: those whose window has passed and from which no further run and no match was made.
+"""Runs that timed out: those whose window has passed and from which no further run and no match was made.
 
-They are found in the record of runs, which is kept for a window. Under the policy ``any`` a run goes on both with and
-without a row; of all that a run has become, the ends that are no match come out here, each with the rows it had, in
-the order of their first rows. They are kept until they are asked for, also across a snapshot.
+They are found in the record of runs, which is kept for a window. Under the policy ``any`` a run continues both with
+and without a row. Of all runs made from a run, those that ended without a match are returned here, each with its
+rows, in the order of their first rows. They are kept until they are requested, also across a snapshot.
 
-A run that was shed is none of them, for nobody knows what it would have come to. It leaves the record, unless others
-were made from it that are still there. So the record is as large as the state, whatever was made in the window.
+A run that was shed is not reported, because it is not known whether it would have become a match. It is removed from
+the record, unless runs made from it are still alive. So the record is as large as the state, however many runs were
+made in the window.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ import pyarrow as pa
 from spillway.core.arrays import Ints
 from spillway.core.cep.language.syntax import Element
 
-_SERIAL, _STATE, _PARENT, _ROW, _FIRST, _, _WENT_ON = range(7)  # a complete match has gone on, too
+_SERIAL, _STATE, _PARENT, _ROW, _FIRST, _, _WENT_ON = range(7)  # for a complete match, _WENT_ON is set, too
 
 
 class Timeouts:
-    """The record of the last window, and what has timed out since it was asked for."""
+    """The record of the last window, and the runs that timed out since the last request."""
 
     def __init__(self, elements: list[Element]) -> None:
         self._elements = elements
@@ -45,7 +46,7 @@ class Timeouts:
         return self._record.nbytes + self._ended.nbytes
 
     def add(self, record: Ints) -> None:
-        """Take more of the record; rows are numbers."""
+        """Add entries to the record; rows are given by number."""
         new = record[:, record[_STATE] >= 0]
         known = np.concatenate([self._record, new], axis=1)
         parents = new[_PARENT]
@@ -54,13 +55,13 @@ class Timeouts:
         self._record = known if self._last_goes_on else np.delete(known, matches, axis=1)
 
     def forget(self, gone: Ints, alive: Ints) -> None:
-        """Let go of runs that were shed, by their serial numbers; ``alive`` are those that are left."""
+        """Remove runs that were shed, by their serial numbers; ``alive`` are those that are left."""
         record = self._record
         record[_WENT_ON, np.isin(record[_SERIAL], gone)] = 1
         self._record = _with_parents(record, np.isin(record[_SERIAL], alive) | (record[_WENT_ON] == 0))
 
     def expire(self, limit: int) -> None:
-        """Take out the runs whose first row is not later than ``limit``."""
+        """Move out the runs whose first row is not later than ``limit``."""
         gone = self._record[_FIRST] <= limit
         if not gone.any():
             return
@@ -68,7 +69,7 @@ class Timeouts:
         self._ended = np.concatenate([self._ended, _with_parents(old, old[_WENT_ON] == 0)], axis=1)
 
     def table(self) -> pa.Table:
-        """Return what was taken out since the last call; elements that a run had not come to are null."""
+        """Return the runs that timed out since the last call; elements that a run had not reached are null."""
         record = self._ended[:, np.argsort(self._ended[_SERIAL])]
         self._ended = self._ended[:, :0]
         ends = np.flatnonzero(record[_WENT_ON] == 0)
@@ -98,12 +99,12 @@ class Timeouts:
         return {"record": self._record, "ended": self._ended}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self._record, self._ended = state["record"].copy(), state["ended"]
 
 
 def _with_parents(record: Ints, wanted: npt.NDArray[np.bool_]) -> Ints:
-    """Return some entries and all that lead to them."""
+    """Return some entries and all their ancestors."""
     at = np.flatnonzero(wanted)
     while len(at):
         parents = record[_PARENT, at]
@@ -114,7 +115,7 @@ def _with_parents(record: Ints, wanted: npt.NDArray[np.bool_]) -> Ints:
 
 
 def _chains(record: Ints, ends: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return run, state and row of all entries that lead to the given ones, by run and from first to last."""
+    """Return run, state and row of the given entries and their ancestors, by run and from first to last."""
     runs, places = [], []
     run, at = np.arange(len(ends)), ends
     while len(at):

@@ -1,4 +1,4 @@
-"""What a call did, and how much is kept."""
+"""Reports the work of a call, and the size of the state."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from spillway.core.arrays import Ints
 class Work:
     """What one call of ``process`` did.
 
-    ``spent`` is in units: 1 for each row that was looked at, each run that was looked at, each run that was made, and
-    each match. ``matches`` came out. ``per_row`` are the units of each row, in the order of the stream, and
-    ``matches_per_row`` the matches that it completed. Where the pattern ends with a negated element these come out
-    later, or, if they are forbidden, not at all. ``crowded_out`` are runs that were shed because there were more than
-    ``most_runs``.
+    ``spent`` is in units: 1 for each row that was processed, each run that was examined, each run that was made, and
+    each match. ``matches`` is the number of matches returned. ``per_row`` are the units of each row, in the order of
+    the stream, and ``matches_per_row`` the matches that it completed. Where the pattern ends with a negated element
+    these are returned later or, if they are forbidden, not at all. ``crowded_out`` is the number of runs that were
+    shed because there were more than ``most_runs``.
     """
 
     rows: int = 0
@@ -32,15 +32,15 @@ class Work:
 
 @dataclass(frozen=True)
 class Size:
-    """How much is kept.
+    """The size of the state.
 
-    - ``runs``: matches so far, each counted in every index it lies in, and matches that are held; this is what
+    - ``runs``: partial matches, each counted in every index that holds it, and held matches; this is what
       ``most_runs`` bounds. ``held_matches`` are those among them that wait for their window to pass.
-    - ``nodes``: of the chains of repeated elements.
-    - ``waiting_rows``: that are later than the watermark.
-    - ``forbidding_rows``: of negated elements. They are as many as came within a window, and are not shed.
-    - ``recorded_runs``: of which it is not known if they time out, or that have and were not asked for.
-    - ``bytes``: all of this but rows that wait.
+    - ``nodes``: the nodes of the chains of repeated elements.
+    - ``waiting_rows``: rows that are later than the watermark.
+    - ``forbidding_rows``: rows of negated elements, as many as arrived within a window. They are not shed.
+    - ``recorded_runs``: runs that may still time out, or that have timed out and were not requested yet.
+    - ``bytes``: the memory of all of these except for waiting rows.
     """
 
     runs: int

@@ -1,4 +1,4 @@
-"""What runs bring and take, learned from a recorded stretch of the stream."""
+"""Learns what runs bring and take from a recorded stretch of the stream."""
 
 from spillway.core.cep.estimation.model import learn
 from spillway.core.cep.estimation.run_classes import Classes, EstimationConfig, estimate

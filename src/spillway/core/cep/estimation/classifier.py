@@ -1,22 +1,22 @@
-"""From clusters to classes: a decision tree over attributes, whose leaves are the classes.
+"""Turns clusters into classes: learns a decision tree over attributes, whose leaves are the classes.
 
-Clusters are made of what runs turned out to bring and take. When a run is made only its attributes are known, so
-a tree learns to tell the clusters by them. Its depth is at most the number of clusters, as in the paper.
+Clusters are formed by what runs turned out to bring and take. When a run is made only its attributes are known, so a
+tree learns to predict the cluster from them. Its depth is at most the number of clusters, as in the paper.
 
-**Rare clusters.** Where nearly all runs are of one cluster, no test would tell much, and there would be one class.
-Then all clusters count the same, however few runs they have. Otherwise they do not: such a tree also cuts by what
-differs by chance.
+**Rare clusters.** Where nearly all runs are in one cluster, no test would explain much, and there would be one
+class. Then all clusters get the same weight, however few runs they have. Otherwise they do not, because such a tree
+also cuts by random differences.
 
 **Leaves are classes.** The paper's classes are the clusters. Here each leaf is a class of its own, since a leaf is a
-predicate over attributes, and two leaves of one cluster may part later, when the stream changes.
+predicate over attributes, and two leaves of one cluster may differ later, when the stream changes.
 
 **Balance.** A leaf that holds more than a share ``largest`` of all runs is cut at the median of a feature, the
-first of ``compared`` that varies in it: features that later steps compare with the events to come, such as a.V +
-b.V where the query says a.V + b.V = c.V. Runs that differ there are completed by different events, even if they
-bring the same for now. Without such features a large leaf is cut by what its runs bring, with a regression tree: a
-cluster is made of gain and cost together, and where costs differ much it tells nothing of gains. Gains are counts of
-matches, so it goes by their square roots, or a few runs with very many would decide. Features that are
-``names`` are left out there: which keys had matches says nothing of those to come.
+first of ``compared`` that varies in it. These are the features that later steps compare with future events, such as
+a.V + b.V where the query says a.V + b.V = c.V. Runs that differ there are completed by different events, even if
+they bring the same at present. Without such features a large leaf is cut by what its runs bring, with a regression
+tree: a cluster depends on gain and cost together, and where costs differ much it says nothing about gains. Gains
+are counts of matches, so the regression uses their square roots, or a few runs with very many matches would
+dominate. Features that are ``names`` are left out there: which keys had matches says nothing about future keys.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ import numpy as np
 from spillway.core.arrays import Floats, Ints
 from spillway.core.cep.shedding.decision_tree import Tree
 
-_FEWEST = 20  # rows of a leaf
-_TELLS = 2e-3  # of the variance: what a cut explains at least
+_FEWEST = 20  # rows that a leaf has at least
+_TELLS = 2e-3  # the share of the variance that a cut explains at least
 
 
 def classifier(
@@ -56,9 +56,9 @@ def classifier(
 
 
 def without_gaps(features: Floats) -> Floats:
-    """Return features with large numbers for what is missing, so that it goes right, as in the engine.
+    """Return features with large numbers for missing values, so that these go right, as in the engine.
 
-    Trees are learned in 32 bits: what does not fit into them, infinities too, becomes the largest that does.
+    Trees are learned in 32 bits: numbers that do not fit, including infinities, become the largest that does.
     """
     largest = float(np.finfo(np.float32).max)
     filled: Floats = np.clip(np.where(np.isnan(features), largest, features), -largest, largest)
@@ -81,9 +81,9 @@ def _fit(x: Floats, labels: Ints, leaves: int, seed: int) -> Any:
 
 
 def _fit_gain(x: Floats, gain: Floats, leaves: int, seed: int) -> Any:
-    """Return a tree that tells rows apart by what they bring, or None if there is none.
+    """Return a tree that separates rows by what they bring, or None if there is none.
 
-    Rows are in the order of time, and a tree of the earlier half has to tell something of the later one.
+    Rows are in the order of time, and a tree of the earlier half must explain a part of the later half.
     """
     from sklearn.tree import DecisionTreeRegressor  # noqa: PLC0415
 
@@ -137,7 +137,7 @@ class _Growing:
         return self.put(fitted, fitted.children_right[node], rows[~low], spare, cut)
 
     def leaf(self, rows: Ints, spare: int, cut: bool = True) -> int:
-        """Write a leaf, or cut it: in the middle of what is compared, or by what its rows bring."""
+        """Write a leaf, or cut it: at the median of a ``compared`` feature, or by what its rows bring."""
         if cut and spare > 0 and len(rows) > self.largest:
             middle = self._middle(rows)
             if middle is not None:

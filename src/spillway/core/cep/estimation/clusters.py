@@ -1,4 +1,4 @@
-"""Runs that are alike: k-means on what they brought and took, and the gap statistic for how many kinds there are.
+"""Clusters similar runs: k-means on what they brought and took, with the number of clusters by the gap statistic.
 
 The gap statistic compares how tight k clusters are with how tight k clusters of evenly spread points in the same box
 would be. With W_k the sum of squared distances to the centres, and E* the mean over B sets of even points,
@@ -8,7 +8,7 @@ would be. With W_k the sum of squared distances to the centres, and E* the mean 
 and the number of clusters is the smallest k for which Gap(k) >= Gap(k + 1) - s(k + 1), s being the standard deviation
 of log W_k over the B sets, times sqrt(1 + 1/B) (Tibshirani, Walther and Hastie, 2001).
 
-Columns are scaled to unit variance; columns that do not vary say nothing and are left out.
+Columns are scaled to unit variance; columns that do not vary have no information and are left out.
 """
 
 from __future__ import annotations

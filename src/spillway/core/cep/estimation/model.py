@@ -1,11 +1,12 @@
-"""From a historic stretch to all that shedding needs to know: classes of runs and of events, gains and costs.
+"""Learns all that shedding needs from training rows: classes of runs and of events, and their gains and costs.
 
-The stretch is processed once without shedding and recorded. It should be of three windows or more: runs are learned
-from only if their window ended within it. What is learned can be given to a strategy, on this or another machine.
+A stretch of the stream is processed once without shedding and recorded. It should be three windows or longer: only
+runs whose window ended within the stretch are used. The result can be given to a strategy, on this or another
+machine.
 
-**Few matches.** That a class brought none says something only if many were found. With fewer than 300 it is as if
-one more had been found, a part of it for each unit of work: what brought none is then worth little, not nothing, and
-goes last by need, not first by order.
+**Few matches.** That a class brought no match is significant only if many were found in all. With fewer than 300, one
+more match is added, divided among all units of work: a class that brought none is then worth little instead of
+nothing. So it is shed only when it is needed, and not before all others.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from spillway.core.cep.shedding.learned_model import Learned
 from spillway.errors import SpillwayError
 
 LEAST_WINDOWS = 1.5
-"""A shorter stretch is not learned from: hardly any run of it had its whole window."""
+"""A shorter stretch is not used for learning: hardly any of its runs had their whole window."""
 Each = Callable[[Callable[[Recorded], Classes], Iterable[Recorded]], Iterable[Classes]]
 
 
@@ -52,8 +53,8 @@ def learn(
 ) -> Learned:
     """Process a stretch without shedding, and learn from it.
 
-    ``each`` applies a function to the states one by one, or all at once on other machines: function and arguments
-    can be pickled, and results come in their order. ``resource`` is Ω, as for ``simulate``.
+    ``each`` applies a function to the states, one by one or in parallel on other machines: function and arguments can
+    be pickled, and results are in the order of the arguments. ``resource`` is Ω, as for ``simulate``.
     """
     settings = estimation or EstimationConfig()
     patterns = replace(config, tracked=True, classes=1).build()
@@ -94,7 +95,7 @@ def _of_state(plan: Plan, history: History, state: int, settings: EstimationConf
 
 
 def _keys(query: Query) -> set[str]:
-    """Return the attributes that are held against the same attribute of another row: names of what it belongs to."""
+    """Return the attributes that are compared with the same attribute of another row, such as identifiers."""
     found = set()
     for condition in query.conditions:
         for part in walk(condition):
@@ -105,7 +106,7 @@ def _keys(query: Query) -> set[str]:
 
 
 def _work_per_slice(patterns: Patterns, record: dict[str, Ints], omega: Omega | None) -> Floats:
-    """Return κ: examinations of the runs of a state, times Ω, over how long they were there, in slices."""
+    """Return κ: examinations of the runs of a state, times Ω, over the time they were alive, in slices."""
     _, own, _ = patterns.counted(reset=False, omega=omega)
     within, end = patterns.query.within_us, record["at_us"].max()
     stayed = np.minimum(record["first_us"] + within, end) - record["at_us"]
@@ -180,7 +181,7 @@ def _together(
 
 
 def _compared(plan: Plan) -> dict[str, Ref]:
-    """Return which attributes of the last element's events are compared with something computed from a run."""
+    """Return the attributes of the last element's events that are compared with something computed from a run."""
     terms = [list(refs(test.term)) for step in plan.steps if step.target == plan.last for test in step.tests]
     terms += [[*refs(key.run), *refs(key.row)] for index in plan.indexes for key in index.keys]
     found = {}
@@ -193,10 +194,10 @@ def _compared(plan: Plan) -> dict[str, Ref]:
 
 
 def _beyond(plan: Plan, history: History, tree: Tree, x: Floats, names: list[str], most: int) -> Tree:
-    """Give events classes where there were none yet, but runs that wait for them.
+    """Add classes for events that did not occur in the training rows, but that runs wait for.
 
-    Such events would complete matches, should they come: where a.V + b.V = c.V is asked and c.V was at most 10, runs
-    with larger sums wait for nothing. If the stream changes it is these classes that begin to count.
+    Such events would complete matches if they arrived: with a.V + b.V = c.V and c.V at most 10 so far, runs with
+    larger sums wait in vain. If the stream changes, these classes become relevant.
     """
     state = max(0, plan.last - 1)
     features = [(ref.which, ref.name) for ref in plan.features(state)]
@@ -214,9 +215,9 @@ def _beyond(plan: Plan, history: History, tree: Tree, x: Floats, names: list[str
 
 
 def _selectivity(plan: Plan, kinds: Ints, matches: int) -> tuple[float, ...]:
-    """Return matches per event by type; a type that several elements take counts for each of them.
+    """Return matches per event by type; a type that several elements can take counts for each of them.
 
-    Negated types are in no match, but each of their events may forbid some: they count as the most selective.
+    Negated types are in no match, but each of their events may forbid some: they count as the most selective types.
     """
     count = np.bincount(kinds, minlength=len(plan.types) + 1)
     used = [sum(name in element.types for element in plan.elements) for name in plan.types]

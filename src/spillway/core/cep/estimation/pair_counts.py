@@ -1,4 +1,4 @@
-"""Which runs of a recorded stretch which events completed: how the counts of pairs begin (see shedding.pairs)."""
+"""The initial counts of pairs: which events completed which runs in a recorded stretch (see shedding.pair_prices)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spillway.core.cep.shedding.decision_tree import Tree
 
 
 class Shape(NamedTuple):
-    """How many classes of events there are, 0 where pairs do not count; slices of the window, and its length."""
+    """The number of classes of events (0 where pairs are not counted), the slices of the window, and its length."""
 
     events: int
     slices: int
@@ -29,7 +29,7 @@ def paired(
     work_per_slice: float,
     shape: Shape,
 ) -> dict[str, Floats]:
-    """Return the fields of ``Learned`` that are about pairs; ``classes`` are those of all rows, -1 for none."""
+    """Return the fields of ``Learned`` for pairs; ``classes`` are those of all rows, -1 for none."""
     state, (kinds, slices, within) = len(trees) - 2, shape
     if not kinds:
         none = np.zeros((1, 0))

@@ -1,14 +1,14 @@
-"""The cost model from a recorded stretch: classes of runs, what they bring, what they take (Section V-B).
+"""Learns the cost model from a recorded stretch: classes of runs, what they bring and take (Section V-B).
 
-For each state by itself, so that states can be done in parallel:
+Each state is handled separately, so that states can be processed in parallel:
 
 1. cluster its runs by gain and cost per time slice (see clusters);
-2. learn a tree that tells the clusters by the attributes in the query's conditions (see classifier);
+2. learn a tree that predicts the cluster from the attributes in the query's conditions (see classifier);
 3. take, per class and slice, the 90th percentile of gain and cost over the runs of the class, or their mean where
-   it is larger: if less than a tenth of them come to anything, the percentile would be 0.
+   it is larger: if less than a tenth of them bring a match, the percentile would be 0.
 
-Step 3 is how the model begins; from then on it follows the counts of the stream. Because it follows their mean, a
-percentile of None, which takes the mean here too, makes the beginning agree with the rest.
+Step 3 gives the initial model; from then on it follows the counts of the stream. Because it follows their mean, a
+percentile of None, which takes the mean here too, makes the initial model agree with the later one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class EstimationConfig:
     - ``clusters``: how many per state; None leaves it to the gap statistic, up to ``most_clusters``.
     - ``percentile``: of gain and cost within a class; None for the mean.
     - ``largest``: the largest share of a state's runs in one class, where there is a feature to cut by.
-    - ``most_classes``: per state. ``most_runs``: how many are clustered; of more a sample is.
+    - ``most_classes``: per state. ``most_runs``: how many runs are clustered; of more runs a sample is taken.
     """
 
     clusters: int | None = 10
@@ -66,7 +66,7 @@ class Classes:
 
 
 class Recorded(NamedTuple):
-    """What is known of the runs of a state, or of events: what ``estimate`` takes."""
+    """The recorded data of the runs of a state, or of events: the arguments of ``estimate``."""
 
     features: Floats
     gain: Floats
@@ -89,9 +89,9 @@ def estimate(
     compared: Sequence[int] = (),
     names: Sequence[int] = (),
 ) -> Classes:
-    """Return the classes of runs, or events, of which these are the features, gain and cost, one row each.
+    """Return the classes of runs, or events, from their features, gain and cost, with one row each.
 
-    Of the features some are ``compared`` with rows to come, and some are ``names`` of what a row belongs to.
+    Some features are ``compared`` with future rows, and some are ``names``: identifiers of what a row belongs to.
     """
     slices = gain.shape[1]
     if not len(features):
@@ -117,7 +117,7 @@ def estimate(
 
 
 def _sample(rows: int, config: EstimationConfig) -> Ints:
-    """Return which rows are clustered: all, or some that are spread over the stretch."""
+    """Return which rows are clustered: all, or a sample that is spread over the stretch."""
     if rows <= config.most_runs:
         return np.arange(rows)
     start = mix(config.seed, rows) % 1000 / 1000

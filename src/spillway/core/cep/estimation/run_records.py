@@ -1,4 +1,4 @@
-"""What each run of a recorded stretch brought and took, slice by slice of its life (Section V-B).
+"""Computes what each run of a recorded stretch brought and took, by time slice (Section V-B).
 
 A record lists runs in the order in which they were made: state, the run it was made from, row, time of its first row,
 when it was made, and whether it is a complete match. With Z slices to a window W and κ the work per slice of time of
@@ -7,8 +7,8 @@ examining a run of a state,
     gain(p, z)   complete matches made from p, or from runs made from it, while p was in slice z
     cost(p, z)   κ · time in slice z, of p and of all runs made from it; times their lengths where Ω is the length
 
-All runs of a chain have the same first row, so they pass from slice to slice together. A run's life is known to its
-end only if its window ended within the stretch: only such runs are learned from (``whole``).
+All runs of a chain have the same first row, so they are always in the same slice. A run's whole life is known only if
+its window ended within the stretch: only such runs are used for learning (``whole``).
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from spillway.errors import invalid
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The runs of a stretch: ``state``, ``features``, ``gain`` and ``cost`` of each, and whether its life is
-    known."""
+    """The runs of a stretch: ``state``, ``features``, ``gain``, ``cost``, and whether the whole life is known."""
 
     state: Ints
     features: Floats
@@ -52,7 +51,7 @@ def history_of(
 
     ``record`` has the columns serial, state, parent (a serial, -1 for none), row, first_us, at_us and complete;
     ``work_per_slice`` is κ by state, for each row of a run if ``by_length``. Where the last element repeats, a
-    complete match may also go on as a run.
+    complete match may also continue as a run.
     """
     n = len(record["serial"])
     if len(features) != n:
@@ -79,14 +78,14 @@ def history_of(
 
 
 def _places(serial: Ints, parent: Ints) -> Ints:
-    """Return where in the record each parent is; serial numbers ascend."""
+    """Return the position of each parent in the record; serial numbers ascend."""
     at = np.searchsorted(serial, parent)
     at = np.minimum(at, max(0, len(serial) - 1))
     return np.where((parent >= 0) & (serial[at] == parent), at, -1).astype(np.int64)
 
 
 def _lengths(parent: Ints) -> Floats:
-    """Return of how many rows each run is: one more than the run it was made from."""
+    """Return how many rows each run has: one more than the run it was made from."""
     length, up = np.ones(len(parent)), parent
     while (up >= 0).any():
         length += up >= 0
@@ -95,14 +94,14 @@ def _lengths(parent: Ints) -> Floats:
 
 
 def _stay(age: Ints, within_us: int, slices: int) -> Floats:
-    """Return how much of each slice a run is there that is made at this age."""
+    """Return the part of each slice for which a run that is made at this age is alive."""
     made = (age / within_us * slices)[:, None]
     stay: Floats = np.clip(np.arange(1, slices + 1)[None] - made, 0.0, 1.0)
     return stay
 
 
 def _credit(at: Ints, parent: Ints, amounts: Floats, table: Floats) -> None:
-    """Add what each of these runs has to all runs that it was made from."""
+    """Add the amounts of each of these runs to all runs that it was made from."""
     up = parent[at]
     while True:
         found = up >= 0

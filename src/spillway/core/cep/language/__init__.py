@@ -1,4 +1,4 @@
-"""The language of patterns: read a query, check it against a schema, find its key, print it."""
+"""The query language of patterns: reads a query, checks it against a schema, finds its key, prints it."""
 
 from spillway.core.cep.language.functions import AGGREGATES, FUNCTIONS
 from spillway.core.cep.language.mistakes import QueryError

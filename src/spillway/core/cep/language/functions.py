@@ -1,4 +1,4 @@
-"""The functions that a query may call, and the words that have a meaning of their own."""
+"""The functions that a query may call, and the reserved words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from spillway.core.cep.language.syntax import Policy
 
-# How many values each takes; None is any number from two on.
+# How many arguments each function takes; None stands for two or more.
 FUNCTIONS: Final[dict[str, int | None]] = {
     "abs": 1,
     "sqrt": 1,
@@ -22,9 +22,9 @@ FUNCTIONS: Final[dict[str, int | None]] = {
     "avg": None,
     "seconds": 2,
 }
-# Over the rows of a repeated variable.
+# Aggregates over the rows of a repeated variable.
 AGGREGATES: Final = ("avg", "sum", "min", "max", "count")
-# Written as functions, but in the tree something else.
+# Written as functions, but other nodes in the tree.
 SYNONYMS: Final = ("sum", "min", "max", "pow")
 
 KEYWORDS: Final = (

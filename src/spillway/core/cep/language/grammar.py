@@ -1,9 +1,8 @@
 """The grammar of a query, for lark (LALR, contextual lexer), and its terminals in words for messages.
 
-Keywords may be written in any case. Each lexer state knows only the terminals that may come next: behind a dot ``in``
-is the name of an attribute like any other, while variables and types have no such names unless in quotes.
-Conditions and values share one rule, because a parenthesis opens either of them; which one it is, is checked on
-the tree.
+Keywords may be written in any case. Each lexer state knows only the terminals that may come next: after a dot, ``in``
+is an attribute name like any other, while variables and types can have such names only in quotes. Conditions and
+values share one rule, because a parenthesis opens either of them; the tree is checked later for which one it is.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ WS: /\s+/
 %ignore COMMENT
 """.replace("KEYWORDS", "|".join(KEYWORDS))
 
-# What a user would call the terminals. Of those that stand together the group is named.
+# Names of the terminals for users. Terminals that occur together are named as a group.
 GROUPS: Final = (
     (
         {"NUMBER", "STRING", "TRUE", "FALSE", "NAME", "MINUS", "NOT", "LPAR", "LSQB"},
@@ -105,7 +104,7 @@ GROUPS: Final = (
     ({"NAME", "PLUS", "LBRACE"}, "a variable, as in A a or B+ b[]"),
     ({"WORD", "QUOTED"}, "a name"),
 )
-HIDDEN: Final = {"POWER", "SUPERSCRIPT", "NOT_IN", "MINUS", "INDEX"}  # where others are named
+HIDDEN: Final = {"POWER", "SUPERSCRIPT", "NOT_IN", "MINUS", "INDEX"}  # not named where others are
 WORDS: Final = {
     "NAME": "a variable",
     "COMPARE": "a comparison (= != < <= > >=)",

@@ -1,4 +1,4 @@
-"""What was probably meant, where a query cannot be read: slips, and the habits of other languages.
+"""Guesses what was probably meant where a query cannot be read: typing errors, and syntax of other languages.
 
 >>> hint("&&", "PATTERN SEQ(A a) WHERE a.v = 1 && a.w = 2 WITHIN 1 s", Place(1, 32), {"AND", "OR", "WITHIN"})
 'write AND'
@@ -41,14 +41,14 @@ _DISJUNCTIONS: Final = {"OR", "ANY", "DISJ"}
 
 
 def word_at(text: str, place: Place) -> str:
-    """Return the word or the sign at a place."""
+    """Return the word or the sign at a place in the text."""
     line = text.split("\n")[place.line - 1]
     found = re.match(r"\w+(?:\.\d+)?|[<>=!]+|&+|\|+|\*+|//|/\*|.", line[place.column - 1 :])
     return found.group() if found else "the end of the line"
 
 
 def hint(found: str, text: str, place: Place, terminals: set[str]) -> str | None:
-    """Return the first guess that fits what was found instead of the terminals."""
+    """Return the first guess that fits what was found in place of the expected terminals."""
     *above, line = text.split("\n")[: place.line]
     before, after = line[: place.column - 1].rstrip(), line[place.column - 1 :]
     conditions = re.search(r"\bWHERE\b", "\n".join([*above, before]), re.IGNORECASE) is not None
@@ -68,7 +68,7 @@ _Guesses = Iterator[tuple[bool, str]]
 
 
 def _keyword(found: str, before: str, after: str, terminals: set[str]) -> _Guesses:  # noqa: ARG001
-    """Yield what is about keywords: misspelt, at another's place, or as a name."""
+    """Yield guesses about keywords: misspelt, misplaced, or used as a name."""
     word = found.upper()
     yield terminals == {"PATTERN"} and word in {"SEQ", "SELECT", "WITHIN"}, "a query begins with PATTERN SEQ("
     near = nearest(found, [name for name in KEYWORDS if name in terminals]) if found.isidentifier() else None
@@ -93,7 +93,7 @@ def _keyword(found: str, before: str, after: str, terminals: set[str]) -> _Guess
 
 
 def _list(found: str, after: str, terminals: set[str], conditions: bool) -> _Guesses:
-    """Yield what is about lists: of elements, and shorter ones in elements and conditions."""
+    """Yield guesses about lists: of elements, and shorter ones in elements and conditions."""
     between = {"COMMA", "RPAR"} <= terminals and "AND" not in terminals
     missing = between and re.match(r"\w+\s+\w+", after) is not None
     other = found == ";" and "COMMA" in terminals
@@ -105,7 +105,7 @@ def _list(found: str, after: str, terminals: set[str], conditions: bool) -> _Gue
 
 
 def _window(found: str, before: str, after: str, terminals: set[str]) -> _Guesses:  # noqa: ARG001
-    """Yield what is about the window."""
+    """Yield guesses about the window."""
     if "DURATION" in terminals:
         yield re.match(r"\d+,\d", after) is not None, "a number has no comma: 1000 ms"
         yield found[:1].isdigit(), f"a window has a unit: WITHIN {found} ms"
@@ -114,7 +114,7 @@ def _window(found: str, before: str, after: str, terminals: set[str]) -> _Guesse
 
 
 def _element(found: str, before: str, after: str, terminals: set[str]) -> _Guesses:
-    """Yield what is about names, texts and elements."""
+    """Yield guesses about names, texts and elements."""
     repeats = "LBRACE" in terminals and "NAME" in terminals
     yield found == "{" and before.endswith("+"), "lengths stand in the place of the plus: B{2,5} b[]"
     yield found == "*" and repeats, "a repeated element has at least one row: B+ b[]"
@@ -138,7 +138,7 @@ def _element(found: str, before: str, after: str, terminals: set[str]) -> _Guess
 
 
 def _condition(found: str, before: str, after: str, terminals: set[str]) -> _Guesses:
-    """Yield what is about conditions."""
+    """Yield guesses about conditions."""
     yield terminals == {"LBRACE", "LPAR"}, "constants stand in braces: IN {1, 2}"
     yield found == "*" and before.lower().endswith("count("), "write count(b[])"
     yield found in {">", "<", ">=", "<="} and before.endswith("="), f"write {found[0]}="

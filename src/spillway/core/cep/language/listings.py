@@ -1,9 +1,9 @@
-"""The queries of the paper on hybrid shedding, as they are printed but for slips.
+"""The queries of the paper on hybrid shedding, as they are printed except for errors.
 
-What was put right, and why:
+What was corrected, and why:
 
-- Q2 has ``a.ID=c.ID`` twice; the second has to be ``a.ID=d.ID``, or the last element would go untied. The
-  experiment on the pattern's length limits the closure: ``Q2.replace("A+", "A{1,3}")``.
+- Q2 has ``a.ID=c.ID`` twice; the second has to be ``a.ID=d.ID``, or nothing would tie the last element to the others.
+  The experiment on the pattern's length limits the closure: ``Q2.replace("A+", "A{1,3}")``.
 - Q3's parentheses do not balance. The text speaks of the average distance of A and B, so AVG has two arguments.
 - Listing 1 is run with paths of at least five stations (Section VI-A): ``BIKES``. As printed it is ``HOT_PATHS``.
 

@@ -1,4 +1,4 @@
-"""How a query is refused: the place, what is wrong there, what was expected, and what was probably meant.
+"""Builds the errors for a query: the place, what is wrong there, what was expected, and what was probably meant.
 
 >>> text = "PATTERN SEQ(A a)\\nWHERE a.idd = 3 WITHIN 1 s"
 >>> raise unknown_name("attribute", "idd", ["id", "v"], text, Place(2, 9))
@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from spillway.core.cep.language.syntax import Place
 from spillway.errors import SpillwayError
 
-_MANY = 12  # names that an error lists; of more it tells the nearest only
+_MANY = 12  # names that an error lists; if there are more, it gives only the nearest one
 _LONG = 160  # characters of a line that an error shows
 
 
@@ -46,7 +46,7 @@ class QueryError(SpillwayError):
 
 
 def unknown_name(what: str, name: str, choices: Iterable[str], text: str, place: Place) -> QueryError:
-    """Build the error for a name that is none of the known ones."""
+    """Build the error for a name that is not one of the known names."""
     names = sorted(set(choices))
     listed = f", expected one of {', '.join(map(repr, names))}" if 0 < len(names) <= _MANY else ""
     near = nearest(name, names)
@@ -55,7 +55,7 @@ def unknown_name(what: str, name: str, choices: Iterable[str], text: str, place:
 
 
 def nearest(name: str, choices: Iterable[str]) -> str | None:
-    """Return the choice that is most like a name, whatever its case, if one is close enough.
+    """Return the choice that is most similar to a name, ignoring case, or None if none is close enough.
 
     >>> nearest("ID", ["id", "v"]), nearest("wher", ["WHERE", "WITHIN"]), nearest("x", ["id"])
     ('id', 'WHERE', None)
@@ -68,7 +68,7 @@ def nearest(name: str, choices: Iterable[str]) -> str | None:
 
 
 def _pointed(text: str, place: Place) -> str:
-    """The line of the text with a caret below the column."""
+    """Return the line of the text with a caret below the column."""
     lines = text.split("\n")
     if not 1 <= place.line <= len(lines) or not text.strip():
         return ""

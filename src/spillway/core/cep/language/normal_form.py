@@ -1,16 +1,16 @@
-"""The normal form of conditions: a list of what has to hold, without ``not``.
+"""The normal form of conditions: a list of conditions that all have to hold, without ``not``.
 
-``not`` goes inwards, by De Morgan and by turning comparisons around::
+``not`` is moved inwards, by De Morgan's laws and by reversing comparisons::
 
     not (x and y)    not x or not y          not x < y       x >= y
     not (x or y)     not x and not y         not x in {…}    x != … and x != …
 
-For unknown values this changes nothing: a comparison with one is unknown, its opposite too, and ``and`` and ``or``
+This is also right for unknown values: a comparison with one is unknown, its opposite too, and ``and`` and ``or``
 are each other's duals in SQL's logic as well. A truth value on its own, ``a.flag``, is ``a.flag = true``.
 
-``[id]`` says that all rows of a match have the same id, those that a negated element forbids too. With the first
-element that is not negated as anchor it becomes one equation for each other element, and one between adjacent rows
-if the anchor is repeated::
+``[id]`` says that all rows of a match have the same id, and so do the rows that a negated element forbids. The first
+element that is not negated is the anchor: ``[id]`` becomes one equation between the anchor and each other element,
+and one between adjacent rows if the anchor is repeated::
 
     SEQ(A a, B+ b[], NEG C c)     a.id = b[i].id, a.id = c.id
     SEQ(A+ a[], B b)              a[i+1].id = a[i].id, a[first].id = b.id
@@ -41,7 +41,7 @@ _DUAL = {"and": "or", "or": "and"}
 
 
 def normal(query: Query) -> tuple[Expression, ...]:
-    """Return the conditions of a query as it was written in normal form, each once."""
+    """Return the conditions of a query, as it was written, in normal form, each once."""
     found: dict[Expression, None] = {}
     for condition in query.conditions:
         for part in _parts(_pushed(condition, True, query.text), "and"):
@@ -61,7 +61,7 @@ def normal(query: Query) -> tuple[Expression, ...]:
 
 
 def _pushed(expression: Expression, wanted: bool, text: str) -> Expression:
-    """Return a condition that holds where the expression is what is wanted, true or false."""
+    """Return a condition that holds where the expression has the wanted truth value."""
     place = expression.place
     match expression:
         case Operation(operator="not", operands=(inner,)):
@@ -89,7 +89,7 @@ def _opposite(test: Operation) -> Expression:
 
 
 def _parts(expression: Expression, joined: str) -> tuple[Expression, ...]:
-    """Return what an ``and`` or an ``or`` joins, and anything else as it is."""
+    """Return the parts that an ``and`` or an ``or`` joins, and any other expression as it is."""
     if isinstance(expression, Operation) and expression.operator == joined:
         return expression.operands
     return (expression,)

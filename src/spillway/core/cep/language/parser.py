@@ -1,4 +1,4 @@
-"""Reads a query: text -> what lark finds -> the tree -> its normal form, checked as far as it goes without a schema.
+"""Reads a query: text -> parse tree of lark -> syntax tree -> normal form, with all checks that need no schema.
 
 >>> query = parse("PATTERN SEQ(A a, B+ b[], C c) WHERE [id] AND a.v + b[last].v = c.v WITHIN 8 ms")
 >>> query.within_us, [element.variable for element in query.elements], len(query.conditions)
@@ -31,7 +31,7 @@ from spillway.core.cep.language.value_types import check_kinds
 from spillway.errors import invalid
 
 _DEEPEST = (
-    150  # operations within each other; written as Python they may have 200 parentheses, and some have three
+    150  # nested operations; as Python text they may have 200 parentheses, and some operations have three
 )
 _LEVELS = {
     **dict.fromkeys(("either", "both", "negation", "binary", "minus"), 1),
@@ -40,7 +40,7 @@ _LEVELS = {
 
 
 def parse(text: str) -> Query:
-    """Return the query that a text says, or raise a QueryError that points at what is wrong."""
+    """Return the query of a text, or raise a QueryError that points at the error."""
     try:
         written = as_written(text)
         check_elements(written)
@@ -53,7 +53,7 @@ def parse(text: str) -> Query:
 
 
 def as_written(text: str) -> Query:
-    """Return the query before its condition is brought into normal form and checked."""
+    """Return the query before its conditions are brought into normal form and checked."""
     if not isinstance(text, str):
         raise invalid("query", text, "a text such as 'PATTERN SEQ(A a, B b) WHERE a.id = b.id WITHIN 8 ms'")
     try:
@@ -73,7 +73,7 @@ def _parser() -> Lark:
 
 
 def _check_depth(tree: Tree[Token], text: str) -> None:
-    """Raise an error at the first condition that is nested too deeply; that is found without recursion."""
+    """Raise an error at the first condition that is nested too deeply. The search does not use recursion."""
     left = [(tree, 0, Place(1, 1))]
     while left:
         node, depth, place = left.pop()
@@ -91,7 +91,7 @@ def _is_power(node: Tree[Token]) -> bool:
 
 
 def _misread(text: str, error: UnexpectedInput) -> QueryError:
-    """Say in words what was found and what could have stood there."""
+    """Build the error that says in words what was found and what was expected."""
     parser = error.interactive_parser
     assert parser is not None
     terminals: set[str] = parser.accepts()  # type: ignore[no-untyped-call]
@@ -111,7 +111,7 @@ def _misread(text: str, error: UnexpectedInput) -> QueryError:
 
 
 def _in_words(terminals: set[str]) -> str:
-    """Return the terminals as a list for people.
+    """Return the terminals as a list in words.
 
     >>> _in_words({"WHERE", "WITHIN"}), _in_words({"WORD", "QUOTED"}), _in_words({"COMMA", "RPAR"})
     ('WHERE or WITHIN', 'a name', 'a comma or )')
@@ -129,7 +129,7 @@ def _in_words(terminals: set[str]) -> str:
 
 
 def _end(text: str) -> Place:
-    """Return the place behind the last word; a comment is no word."""
+    """Return the place after the last word; comments do not count."""
     bare = re.sub(r"--[^\n]*", lambda comment: " " * len(comment.group()), text).rstrip()
     lines = bare.split("\n")
     return Place(len(lines), len(lines[-1]) + 1)

@@ -1,20 +1,20 @@
-"""By which attributes a stream may be partitioned, so that no match is torn apart.
+"""Finds the attributes by which a stream may be partitioned so that no match spans two partitions.
 
 Conditions ``x = y`` between attributes say that values are equal, and equality is transitive: union-find over the
 attributes of all elements gives classes, and a class that has an attribute of every element is a key. All rows of a
-match then lie in one partition, with them all rows that could forbid it: partitions can be matched each for itself.
+match are then in one partition, together with all rows that could forbid it: each partition can be matched alone.
 
-- Conditions on a negated variable only say which rows forbid. They make no two rows of a match equal, but a row that
-  forbids meets all of them: its attribute has to be equal to the key by its own conditions.
+- Conditions on a negated variable only say which rows forbid a match. They do not make two rows of a match equal. But
+  a row that forbids satisfies all of them: its attribute has to be equal to the key by its own conditions.
 - Of a repeated variable all rows have to be in the class: through ``b[i]``, or through ``b[first]`` or ``b[last]``
   together with ``b[i+1].id = b[i].id`` (or ``b[i].id = b[first].id``), which makes all rows of ``b`` equal.
 - A row is sent to one partition before it is known which element it fits: elements that share a type must have
   the same attribute in the class.
-- Under the policy ``next`` a run must take the next row that fits by then. So a row of another partition must not
-  fit, and an element has to be tied to those before it by conditions that are tested as its rows are taken.
-- Rows without a value of the key are equal to none, and are in no match of two elements or more. Where there is one
-  element that is not negated, they may be matches by themselves (``alone``) and make up a partition of their own.
-- Under the policy ``strict`` rows of other partitions break up a match, so there is no key.
+- Under the policy ``next`` a run must take the next row that fits. So a row of another partition must not fit, and
+  an element has to be tied to the elements before it by conditions that are tested when its rows are taken.
+- Rows without a value of the key are equal to no row, and are in no match of two elements or more. If only one
+  element is not negated, they may be matches by themselves (``alone``) and form a partition of their own.
+- Under the policy ``strict`` rows of other partitions interrupt a match, so there is no key.
 
 >>> from spillway.core.cep.language.parser import parse
 >>> key = correlation(parse("PATTERN SEQ(A a, B+ b[], C c) WHERE a.id = b[i].id AND a.id = c.user WITHIN 8 ms"))
@@ -59,7 +59,7 @@ class Correlation:
 def correlation(query: Query, schema: Mapping[str, str] | pa.Schema | None = None) -> Correlation | None:
     """Return the key of a query, or None if it has none.
 
-    With a schema only attributes of one kind make a key: 1 and 1.0 are equal, but not in every partitioning.
+    With a schema, only attributes of one kind form a key: 1 and 1.0 are equal, but not in every partitioning.
     """
     if query.policy == "strict":
         return None
@@ -78,26 +78,26 @@ def correlation(query: Query, schema: Mapping[str, str] | pa.Schema | None = Non
 
 
 class _Equal:
-    """Sets of nodes that are known to be equal."""
+    """Sets of nodes that are known to be equal (union-find)."""
 
     def __init__(self) -> None:
         self.parent: dict[_Node, _Node] = {}
 
     def root(self, node: _Node) -> _Node:
-        """Return the node that stands for the set of a node."""
+        """Return the node that represents the set of a node."""
         parent = self.parent.setdefault(node, node)
         if parent != node:
             parent = self.parent[node] = self.root(parent)
         return parent
 
     def unite(self, nodes: Iterable[_Node]) -> None:
-        """Make one set of those that the nodes are in."""
+        """Merge the sets of the given nodes."""
         first, *others = map(self.root, nodes)
         for other in others:
             self.parent[self.root(other)] = self.root(first)
 
     def names(self, root: _Node, element: Element) -> list[str]:
-        """Return the attributes that all rows of an element have in a set, in the order in which they came up."""
+        """Return the attributes that all rows of an element have in a set, in the order in which they were added."""
         which = _EVERY if element.repeated else "only"
         return [
             n
@@ -107,7 +107,7 @@ class _Equal:
 
 
 def _in_matches(query: Query) -> _Equal:
-    """Return what is equal in all matches: each attribute of a single row with itself, and what conditions say."""
+    """Return what is equal in all matches: each attribute of a single row to itself, and what conditions say."""
     equal = _classes(_without(query, {e.variable for e in query.elements if e.negated}))
     single = {e.variable for e in query.elements if not (e.negated or e.repeated)}
     for part in (part for condition in query.conditions for part in walk(condition)):
@@ -135,7 +135,7 @@ def _classes(conditions: Iterable[Expression]) -> _Equal:
 
 
 def _equate(equal: _Equal, x: Attribute, y: Attribute) -> None:
-    """Draw what follows from one equation."""
+    """Merge the sets that one equation makes equal."""
     v = x.variable
     if v == y.variable and x.which != y.which and x.name == y.name and {x.which, y.which} & {"i", "i+1"}:
         equal.unite(
@@ -168,7 +168,7 @@ def _key(query: Query, equal: _Equal, root: _Node) -> dict[str, str] | None:
 
 
 def _tied(query: Query, key: Mapping[str, str]) -> bool:
-    """Whether each element is tied to those before it by what is tested as its rows are taken."""
+    """Whether conditions that are tested as its rows are taken tie each element to those before it."""
     nodes: list[_Node] = []
     ended: set[str] = set()
     for element in query.elements:

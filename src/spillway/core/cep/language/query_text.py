@@ -94,7 +94,7 @@ def _operation(operation: Operation) -> str:
 
 
 def _at_least(part: Expression, tightness: int) -> str:
-    """The text of a part, in parentheses unless it binds as tightly as its place asks for."""
+    """Return the text of a part, in parentheses unless it binds tightly enough for its place."""
     own = _TIGHTNESS[part.operator] if isinstance(part, Operation) else _ATOM
     if isinstance(part, Constant) and not isinstance(part.value, str | bool) and part.value < 0:
         own = _TIGHTNESS["neg"]

@@ -1,4 +1,4 @@
-"""What a query must keep to whatever the rows are like: its variables, how they are indexed, what is negated."""
+"""Checks a query independently of any rows: its variables, how they are indexed, what is negated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROWS = "{0}[i] for every row, {0}[first], {0}[last], or an aggregate such as av
 
 
 def check_elements(query: Query) -> None:
-    """Raise an error if variables clash or nothing is left to be matched."""
+    """Raise an error if variables clash or no element is left to be matched."""
     seen: dict[str, Element] = {}
     for element in query.elements:
         name = element.variable
@@ -35,7 +35,7 @@ def check_elements(query: Query) -> None:
 
 
 def check_types(query: Query, kind: str) -> None:
-    """Raise an error if the column with the types, which is of the given kind, cannot have one of the pattern's."""
+    """Raise an error if the type column, which is of the given kind, cannot have one of the pattern's types."""
     for element in query.elements:
         for name in element.types:
             if kind == "int" and not _is_whole(name):
@@ -57,7 +57,7 @@ def _is_whole(name: str) -> bool:
 
 
 def check_conditions(query: Query) -> None:
-    """Raise an error if a condition names rows in a way that has no meaning."""
+    """Raise an error if a condition names rows in a way that is not defined."""
     elements = {element.variable: element for element in query.elements}
     for condition in query.conditions:
         for part in walk(condition):
@@ -110,7 +110,7 @@ def _check_aggregate(query: Query, elements: dict[str, Element], part: Aggregate
 
 
 def _check_aggregated(query: Query, elements: dict[str, Element], part: Aggregate, inner: Attribute) -> None:
-    """Raise an error if the row is not there yet when those of the aggregate come: sums are kept as they come."""
+    """Raise an error if an aggregate names a row that comes after its own: sums are updated as rows are taken."""
     name, order = part.variable, list(elements)
     other = elements[inner.variable]
     later = order.index(inner.variable) > order.index(name)

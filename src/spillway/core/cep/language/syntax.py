@@ -1,4 +1,4 @@
-"""What a pattern query is made of: the tree between the language and the engine.
+"""The syntax tree of a pattern query, between the language and the engine, and the meaning of a query.
 
 **Meaning.** The rows of a stream are ordered by time, and by their position where times are equal. A match gives
 each plain variable one row and each repeated variable (Kleene closure) a sequence of rows, such that
@@ -6,38 +6,39 @@ each plain variable one row and each repeated variable (Kleene closure) a sequen
 - the rows of a match are in the order of the pattern, each later in the stream than the one before,
 - each row has one of the types of its element, and a sequence has ``at_least`` to ``at_most`` rows,
 - every condition holds, and
-- from the first row to the last less than the window passes (``t_last - t_first < within``), or at most the
+- the time from the first row to the last is less than the window (``t_last - t_first < within``), or at most the
   window where the query is ``closed``.
 
-A negated element between two others forbids: there is no row of its type between the rows of its neighbours for
-which the conditions that name it hold. Before the first element it forbids such rows within the window before the
-match's last row; after the last element, within the window from the match's first row, so that the match is
-known only when that window has passed. Its neighbours are the nearest elements that are not negated; several negated
-elements side by side forbid each for itself. Negation picks among the matches of the other elements: which rows a run
-may skip does not depend on it.
+A negated element between two others forbids rows: there must be no row of its type between the rows of its neighbours
+for which the conditions that name it hold. Before the first element it forbids such rows within the window before the
+match's last row. After the last element it forbids them within the window from the match's first row, so that the
+match is known only when that window has passed. Its neighbours are the nearest elements that are not negated; of
+several negated elements side by side each forbids rows independently. Negation selects among the matches of the other
+elements: which rows a run may skip does not depend on it.
 
 **Conditions.** ``b[i]`` in a condition says that it holds for every row of ``b``, ``b[i+1]`` that it holds for every
-two adjacent ones (for a single row, then, whatever it says). That "for every" stands before the whole condition, so
-before any ``or`` in it; a negated element forbids a row for which the condition holds with every row of ``b``. Of
-one variable only may a condition name ``[i]`` or ``[i+1]`` outside of aggregates.
+two adjacent rows (so it always holds for a single row). This "for every" applies to the whole condition, including
+any ``or`` in it; a negated element forbids a row for which the condition holds with every row of ``b``. Outside of
+aggregates a condition may name ``[i]`` or ``[i+1]`` of one variable only.
 
 **Unknown values.** Null is unknown, and so are NaN and what cannot be computed: a division by zero, the root of a
 negative number, the logarithm of one that is not positive. What is computed from an unknown value is unknown, but
-an aggregate passes over unknown values, and is itself unknown if there are no others. A comparison with an unknown
+an aggregate skips unknown values, and is itself unknown if there are no others. A comparison with an unknown
 value is unknown, and ``and or not`` treat that as in SQL. A condition holds only if it is true. A row of unknown
-type fits no element, one of unknown time is not in the stream.
+type fits no element; a row of unknown time is not in the stream.
 
 **Numbers.** ``+ - *`` of whole numbers are whole, ``/`` and ``^`` never are (``7 / 2`` is 3.5), and ``%`` has the
 sign of its left side, as in SQL. ``round`` rounds halves away from zero.
 
-**When a condition is tested.** As soon as the rows that it names are there. One with ``b[i]`` is tested for each row
-of ``b`` as it is taken, one with ``b[i]`` and ``b[i+1]`` for each two adjacent ones, one with ``b[last]`` or with an
-aggregate over ``b`` when the sequence ends: where the next element's first row is taken, or at the end of the match.
+**When a condition is tested.** A condition is tested as soon as the rows that it names are known. One with ``b[i]``
+is tested for each row of ``b`` when it is taken, one with ``b[i]`` and ``b[i+1]`` for each two adjacent rows, one
+with ``b[last]`` or with an aggregate over ``b`` when the sequence ends: where the next element's first row is
+taken, or at the end of the match.
 
-**Which rows a match may skip** (the policy), in terms of a run, which is a match so far:
+**Which rows a match may skip** (the policy), in terms of a run, which is a partial match:
 
 ============== ==================================================================================================
-any            any rows: all combinations are matches. A run goes on both with and without a row that fits
+any            any rows: all combinations are matches. A run continues both with and without a row that fits
 next           rows that do not fit: the next row that some step of the run can take must be taken; where it can be
                taken in two ways (one more of a sequence, or the next element), both are followed. A step can take
                a row if its type fits and all conditions hold that are then tested
@@ -47,9 +48,9 @@ strict         none: the rows of a match are adjacent in the stream
 Where a run ends in a sequence, each of its lengths that the pattern allows is a match of its own.
 
 **Normal form.** What the parser builds is simpler than what may be written. ``conditions`` has no ``and`` at its top
-and no ``not`` at all: it is moved to the comparisons (``not a.v < 3`` is ``a.v >= 3``, which is the same for unknown
-values too). ``1 < a.v < 5`` are two comparisons, ``[id]`` are equations, ``a.flag`` is ``a.flag = true``, ``pow`` is
-``^``, and ``min`` and ``max`` of several values are ``least`` and ``greatest``.
+and no ``not`` at all: ``not`` is moved to the comparisons (``not a.v < 3`` is ``a.v >= 3``, which is the same for
+unknown values too). ``1 < a.v < 5`` becomes two comparisons, ``[id]`` becomes equations, ``a.flag`` is
+``a.flag = true``, ``pow`` is ``^``, and ``min`` and ``max`` of several values are ``least`` and ``greatest``.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ Which = Literal["only", "i", "i+1", "last", "first"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in the query's text something stands; both are counted from 1. Nodes that differ only there are equal."""
+    """Where something is in the query's text, counted from 1. Nodes that differ only in their place are equal."""
 
     line: int
     column: int
@@ -89,7 +90,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operator and what it is applied to.
+    """An operator with its operands.
 
     ``+ - * / % ^`` and ``neg`` on numbers; ``= != < <= > >=`` and ``in`` (one operand, then the constants) on values;
     ``and or not`` on truth values.
@@ -117,7 +118,7 @@ class Call:
 class Aggregate:
     """``avg``, ``sum``, ``min``, ``max`` of an expression over all rows of a repeated variable, or its ``count``.
 
-    In ``argument`` the variable stands as ``b[i]``; elements before it may stand there too. It is None for a count.
+    In ``argument`` the variable is written ``b[i]``; it may also name earlier elements. It is None for a count.
     """
 
     function: str

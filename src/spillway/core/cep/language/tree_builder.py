@@ -1,9 +1,9 @@
-"""From what lark has read to the tree of syntax.py, still as it was written: ``not``, ``[id]`` and chains stand.
+"""Turns the parse tree of lark into the tree of syntax.py, as it was written: ``not``, ``[id]`` and chains are kept.
 
-``pow(x, y)`` becomes ``x ^ y``, ``x²`` too, ``sum(x, y)`` becomes ``x + y``, ``min`` and ``max`` of several values
-``least`` and ``greatest``. A call of an aggregate with one argument is an aggregate over the variable that stands in
-it as ``b[i]`` or ``b[]``, which mean the same. ``[id, kind]`` is an operation ``same`` on two texts, which
-only this package knows.
+``pow(x, y)`` becomes ``x ^ y``, and so does ``x²``. ``sum(x, y)`` becomes ``x + y``, and ``min`` and ``max`` of
+several values become ``least`` and ``greatest``. A call of an aggregate with one argument is an aggregate over the
+variable that it contains as ``b[i]`` or ``b[]``, which mean the same. ``[id, kind]`` is an operation ``same`` on
+two texts, which only this package knows.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Builder(Transformer[Token, Any]):
         raise unknown_name("policy", name, POLICIES.values(), self.text, at(parts[1]))
 
     def negated(self, _: Meta, parts: list[Any]) -> Element:
-        """Turn an element around."""
+        """Mark an element as negated."""
         step: Element = parts[1]
         if step.repeated:
             wrong = "a negated element is not repeated: no row of its type may be there, not even one."
@@ -135,7 +135,7 @@ class Builder(Transformer[Token, Any]):
         return Operation("not", (parts[1],), at(meta))
 
     def chain(self, meta: Meta, parts: list[Any]) -> Expression:
-        """Build ``x < y``, or of a chain ``x < y AND y < z``, in which each pair has to name a row."""
+        """Build ``x < y``, or for a chain ``x < y AND y < z``, in which each pair has to name a row."""
         signs = [_COMPARISONS.get(sign, str(sign)) for sign in parts[1::2]]
         pairs = list(zip(signs, pairwise(parts[::2]), strict=True))
         if len(pairs) == 1:
@@ -171,7 +171,7 @@ class Builder(Transformer[Token, Any]):
         return Operation("^", (parts[0], Constant("²³".index(parts[1]) + 2, at(parts[1]))), at(meta))
 
     def minus(self, meta: Meta, parts: list[Any]) -> Expression:
-        """Build ``-x``; of a number it is a number."""
+        """Build ``-x``; for a number the result is a number."""
         x = parts[1]
         if isinstance(x, Constant) and isinstance(x.value, int | float) and not isinstance(x.value, bool):
             return Constant(-x.value, at(meta))
@@ -187,7 +187,7 @@ class Builder(Transformer[Token, Any]):
         return Constant(token.type == "TRUE", at(meta))
 
     def reference(self, meta: Meta, parts: list[Any]) -> Attribute:
-        """Build an attribute; where only a variable is written, its name is empty."""
+        """Build an attribute; if only a variable is written, the attribute's name is empty."""
         variable, index, name = parts
         if index is None:
             return Attribute(str(variable), "only", name or "", at(meta))
@@ -287,7 +287,7 @@ def at(what: Meta | Token) -> Place:
 
 
 def unquoted(token: Token) -> str:
-    """Return what stands between quotes, or a bare name as it is.
+    """Return the text between quotes, or a bare name as it is.
 
     >>> unquoted(Token("STRING", "'it''s'")), unquoted(Token("QUOTED", "`end station`"))
     ("it's", 'end station')

@@ -1,4 +1,4 @@
-"""Of what kind each part of a query is, and whether the kinds fit together.
+"""Determines the kind of each part of a query, and checks that the kinds fit together.
 
 ========= =======================================  ====================================================
 kind      columns                                  may be
@@ -10,8 +10,8 @@ bool      truth values                             a condition, or tested for ``
 time      time stamps, dates                       compared with each other, ``seconds(from, to)``
 ========= =======================================  ====================================================
 
-Decimals are computed with as fractions of 64 bits. Of more than 15 digits two that differ may be one such fraction:
-conditions cannot use them.
+Decimals are converted to 64-bit floating-point numbers. With more than 15 digits, two different decimals may become
+the same number: conditions cannot use them.
 
 >>> from spillway.core.cep.language.parser import parse
 >>> query = parse("PATTERN SEQ(A a, B b) WHERE a.idd = b.id WITHIN 1 s")
@@ -46,10 +46,10 @@ Kind = Literal["int", "float", "text", "bool", "time"]
 _NUMBERS = {"int", "float"}
 _ARITHMETIC = {"+", "-", "*", "/", "%", "^", "neg"}
 _ORDER = {"<", "<=", ">", ">="}
-_WHOLE = {"abs", "sign", "least", "greatest", "floor", "ceil", "round"}  # of whole numbers a whole number
+_WHOLE = {"abs", "sign", "least", "greatest", "floor", "ceil", "round"}  # whole for whole numbers
 _ANY = "any"  # without a schema an attribute may be anything
 _CONDITION = "condition"
-_EXACT_DIGITS = 15  # any two decimals of so many digits are different fractions of 64 bits
+_EXACT_DIGITS = 15  # any two decimals of so many digits are different 64-bit floating-point numbers
 _ORDERS = "texts and truth values have no order: compare them with =, != or IN, and times with times"
 _TIMES = "a time is compared with a time; seconds(x, y) is the number of seconds from x to y"
 _KIND_OF = {bool: "bool", str: "text", int: "int", float: "float"}
@@ -64,10 +64,10 @@ _NAMES = {
 
 
 def check(query: Query, schema: Mapping[str, str] | pa.Schema) -> None:
-    """Raise an error if the query asks for attributes that are not there, or uses them as what they are not.
+    """Raise an error if the query names attributes that do not exist, or uses them with the wrong kind.
 
     ``schema`` has the kind of each attribute, or is the schema of a pyarrow Table. A query that was not read from a
-    text is also checked for what ``parse`` refuses.
+    text also gets the checks of ``parse``.
     """
     check_elements(query)
     check_conditions(query)
@@ -75,7 +75,7 @@ def check(query: Query, schema: Mapping[str, str] | pa.Schema) -> None:
 
 
 def kinds(schema: pa.Schema) -> dict[str, str]:
-    """Return the kind of each column; for one that no condition can use, the name of its type.
+    """Return the kind of each column, or the name of its type if no condition can use it.
 
     >>> kinds(pa.schema([("id", pa.int32()), ("tag", pa.string()), ("tags", pa.list_(pa.string()))]))
     {'id': 'int', 'tag': 'text', 'tags': 'list<item: string>'}
@@ -102,7 +102,7 @@ def _is_exact(kind: pa.DataType) -> bool:
 
 
 def check_kinds(query: Query, schema: Mapping[str, str] | None) -> None:
-    """Raise an error if kinds do not fit; without a schema, as far as can be told."""
+    """Raise an error if kinds do not fit; without a schema, as far as this can be known."""
     checker = _Checker(query.text, schema)
     for condition in query.conditions:
         checker.require(condition, {_CONDITION})
@@ -113,7 +113,7 @@ class _Checker:
         self.text, self.schema = text, schema
 
     def require(self, part: Expression, allowed: set[str], hint: str | None = None) -> str:
-        """Return the kind of a part, which has to be one of the given ones."""
+        """Return the kind of a part; raise an error if it is not an allowed one."""
         kind = self.kind(part)
         if kind not in allowed and kind != _ANY:
             expected = " or ".join(dict.fromkeys(_NAMES[name] for name in sorted(allowed)))

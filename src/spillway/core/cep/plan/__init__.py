@@ -1,1 +1,1 @@
-"""The plan of a query: steps, keys, conditions and where they are tested."""
+"""The plan of a query: its steps, keys and conditions, and where each condition is tested."""

@@ -1,7 +1,7 @@
-"""Where the names in a condition get their values, and when all of them are there.
+"""Decides where the names in a condition get their values, and when all of these values are known.
 
-Reads the query's expressions into terms, finds the stage of each (see ``plan``), and replaces attributes by leaves of
-the run, values of the row, or values along a chain.
+It reads the query's expressions into terms, finds the stage of each term (see ``plan``), and replaces attributes by
+leaves of the run, values of the row, or values along a chain.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Stage:
 
 
 class Placing:
-    """The names of one query. ``codes`` are those of the texts in it."""
+    """Places the names of one query. ``codes`` are the codes of the texts in it."""
 
     def __init__(self, query: Query, kinds: Mapping[str, Kind], codes: Mapping[str, int]) -> None:
         self._kinds, self._codes = kinds, codes
         positive = [element for element in query.elements if not element.negated]
         self.position = {element.variable: k for k, element in enumerate(positive)}
-        self.named: list[Ref] = []  # every attribute that is named, of its variable
+        self.named: list[Ref] = []  # every attribute that the query names, with its variable
         self.aggregates: dict[Ref, Term] = {}  # leaf -> what is summed, placed as for its own row
         self.terms: dict[Ref, Term] = {}  # computed leaf -> what it is computed from
         self.chained: dict[str, list[Ref]] = {}  # variable -> the attributes that its chain has to hold
@@ -87,7 +87,7 @@ class Placing:
         return leaves[0] if len(leaves) == 1 else Apply("/", tuple(leaves), "float")
 
     def stage(self, term: Term, but: str = "") -> Stage:
-        """Return when all that a term names is there; ``but`` names the negated variable."""
+        """Return the stage at which all names of a term are known; ``but`` names the negated variable."""
         found = []
         for ref in refs(term):
             if ref.variable != but:
@@ -98,7 +98,7 @@ class Placing:
         return Stage(state, _ORDER[kind])
 
     def walked(self, term: Term, stage: Stage) -> tuple[str | None, bool]:
-        """Return the variable all of whose rows a condition is about when it is tested, and if it is about pairs."""
+        """Return the variable whose chain a test has to walk (or None), and whether the test is about pairs."""
         found = [
             ref
             for ref in refs(term)
@@ -122,7 +122,7 @@ class Placing:
     def place(
         self, term: Term, stage: Stage, walk: str | None, enter: bool, banned: str | None = None
     ) -> Term:
-        """Give each name its source; ``enter`` says that the row is the first of its element."""
+        """Replace each name by its source; ``enter`` says that the row is the first of its element."""
         pair = any(ref.which == "i+1" for ref in refs(term))
 
         def source(ref: Ref) -> Ref:
@@ -144,24 +144,24 @@ class Placing:
         return substitute(term, lambda ref: Ref("event", "", "", ref.name, ref.kind))
 
     def as_leaves(self, term: Term) -> Term:
-        """Return a run's side of an equality as it is when the run has been made."""
+        """Return the run's side of an equality as leaves of the run once it has been made."""
         return substitute(term, lambda ref: replace(ref, source="leaf"))
 
     def last_of(self, term: Term) -> Term:
-        """Return what a condition about all rows of a variable says about the last of them."""
+        """Return what a condition on all rows of a variable implies for the last of them."""
         return substitute(
             term,
             lambda ref: replace(ref, source="leaf", which="last") if ref.source == "node" else ref,
         )
 
     def at(self, leaf: Ref) -> int:
-        """Return the state whose rows last change a leaf."""
+        """Return the last state whose rows change a leaf."""
         if leaf.which == "computed":
             return max(self.at(ref) for ref in refs(self.terms[leaf]))
         return self.position[leaf.variable]
 
     def hoist(self, term: Term, state: int) -> Term:
-        """Replace what can be computed before the row comes by a computed leaf."""
+        """Replace what can be computed before the row arrives by a computed leaf."""
         if not isinstance(term, Apply):
             return term
         inner = list(refs(term))

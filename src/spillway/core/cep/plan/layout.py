@@ -1,4 +1,4 @@
-"""Where everything lies: columns of stores and nodes, places in the cursor between two calls of a program."""
+"""The memory layout: columns of stores and nodes, and positions in the cursor between two calls of a program."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from spillway.core.cep.plan.terms import Ref
 # Places in the cursor.
 ROW, STEP, RUN, UPTO, DONE, FAIL, WRITTEN, SERIAL, HEAD, NEED, RECORDED, BEGAN = range(12)
 VALUES = 16  # from here on: how many values each list has written
-# For what there is no room; smaller numbers are stores. Or there may be too many runs.
+# Reasons to stop: no room for one of these (smaller numbers are stores), or possibly too many runs.
 NODES, OUTPUT, RECORDS = 1000, 1001, 1002
 CROWDED = -2
 TRACKED = ("serial", "class", "path")
-HELD = ("serial", "class", "path", "slice", "event")  # of a held match: what it counts for once it is sure
-OTHER, PAUSE = -1, -2  # types of rows: none that the query names, and the end of a window without a row
+HELD = ("serial", "class", "path", "slice", "event")  # of a held match: what is counted once it is final
+OTHER, PAUSE = -1, -2  # types of rows: not named by the query, and the end of a window without a row
 
 
 class Layout:
-    """Which column of which store holds what. Stores are the indexes, one per ban, and two for held matches."""
+    """The column of each value in each store. The stores are the indexes, one per ban, and two for held matches."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -40,7 +40,7 @@ class Layout:
         return [(name, kind) for name, kind in self.plan.attributes if (kind == "float") == fraction]
 
     def before(self, store: int) -> int:
-        """Return the first column for leaves: before it are the first time and what is tracked, or a row."""
+        """Return the first column for leaves; before it are the first time and tracked values, or a row."""
         if store < self.first_ban:
             return self.head
         if store == self.held:
@@ -48,7 +48,7 @@ class Layout:
         return 2
 
     def column(self, store: int, leaf: Ref) -> tuple[str, int]:
-        """Return whether a leaf of a store is in the whole numbers or fractions, and its column."""
+        """Return whether a leaf of a store is stored as a whole number or a fraction, and its column."""
         fraction = leaf.kind == "float"
         same = [other for other in self.leaves[store] if (other.kind == "float") == fraction]
         return ("f", same.index(leaf)) if fraction else ("i", self.before(store) + same.index(leaf))
@@ -78,5 +78,5 @@ class Layout:
 
     @property
     def lists(self) -> list[int]:
-        """The elements that come out as lists."""
+        """The elements whose rows are output as lists."""
         return [k for k, element in enumerate(self.plan.elements) if element.repeated]

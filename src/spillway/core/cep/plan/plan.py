@@ -1,9 +1,9 @@
-"""From a query to a plan: which conditions are tested where, what an index finds, what a run has to carry.
+"""Turns a query into a plan: where each condition is tested, which equalities an index uses, what a run has to carry.
 
-A **run** is a match so far. Its state is the element whose row it took last, so state s has rows for the elements
-up to s; negated ones are not counted. It goes on by a **step**: ``begin`` (no run yet, one row), ``enter`` the next
-element, or ``loop``, one more row of a repeated one. Each condition belongs to the step after which all rows that it
-names are there:
+A **run** is a partial match. Its state is the element whose row it took last, so a run in state s has rows for the
+elements up to s; negated elements are not counted. A run grows by a **step**: ``begin`` (no run yet, one row),
+``enter`` the next element, or ``loop``, one more row of a repeated element. Each condition belongs to the step after
+which all rows that it names are known:
 
 =========  ===========================================  ===============================================
 stage      the latest element is named as               tested
@@ -14,18 +14,19 @@ pair       ``b[i+1].v``                                 at every row but the fir
 end        ``b[last].v``, an aggregate                  when a run is made, to know if its sequence may end here
 =========  ===========================================  ===============================================
 
-**Keys.** An equality with the run on one side and the row on the other, both perhaps computed, is not tested run
-by run: the runs of a state lie in an index by the values of their sides of all these equalities, and the row looks
-up its own. Under ``any`` each step has an index of its own; under the other policies a row that is taken removes the
-run, so the steps of a state share one, by the keys that they have in common. What is left are ``tests``.
+**Keys.** An equality between a value of the run and a value of the row, both perhaps computed, is not tested run by
+run. The runs of a state are in an index by the values of their sides of all these equalities, and the row looks up
+the runs with its own values. Under ``any`` each step has its own index; under the other policies a row that is taken
+removes the run, so the steps of a state share one index, by the keys that they have in common. All other conditions
+are ``tests``.
 
 **Leaves** are what a run carries: a row or the chain of rows per element, and the values that later steps need. What
-can be computed from the rows of a run alone is computed when it is made and carried instead of its parts. So a run's
-rows are never looked at again, but for conditions such as ``b[i].v < c.v`` that are about all rows of a sequence and
-a later one: these walk along the chain.
+can be computed from the rows of a run alone is computed when the run is made, and carried instead of its parts. So a
+run's rows are never read again, except for conditions such as ``b[i].v < c.v`` on all rows of a sequence and a later
+row: these walk along the chain.
 
-**Bans** are negated elements. Rows that may be forbidden are kept in an index of their own, and a run asks there
-when all is known that the ban's conditions name.
+**Bans** are negated elements. Their rows, which may forbid a match, are kept in a separate index. A run looks them up
+when everything that the ban's conditions name is known.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ IndexBy = Literal["all", "attributes", "none"]
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition. With ``walk`` it has to hold for all rows of that variable, or with ``pairs`` for all adjacent."""
+    """A condition. With ``walk`` it must hold for all rows of that variable, with ``pairs`` for all adjacent ones."""
 
     term: Term
     walk: str | None = None
@@ -54,7 +55,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Key:
-    """An equality: what the run and what the row have to have in common."""
+    """An equality between a value of the run and a value of the row."""
 
     run: Term
     row: Term
@@ -76,18 +77,18 @@ class Step:
 
     @property
     def loop(self) -> bool:
-        """Whether it is one more row of the same element."""
+        """Whether the step takes one more row of the same element."""
         return self.source == self.target
 
     @property
     def begin(self) -> bool:
-        """Whether it begins a run."""
+        """Whether the step begins a run."""
         return self.source is None
 
 
 @dataclass
 class Ban:
-    """A negated element: after which state it stands (-1: before all), and in which state a run asks."""
+    """A negated element: after which state it stands (-1: before all), and in which state a run looks it up."""
 
     element: Element
     after: int
@@ -110,7 +111,7 @@ class Index:
 
 
 class Plan:
-    """All that the engine has to know of a query. ``kinds`` are those of the attributes."""
+    """Everything that the engine needs to know about a query. ``kinds`` are those of the attributes."""
 
     def __init__(
         self,
@@ -149,7 +150,7 @@ class Plan:
         return list(dict.fromkeys((ref.name, ref.kind) for ref in self.placing.named))
 
     def features(self, state: int) -> list[Ref]:
-        """What a class of runs is decided by: attributes in conditions, lengths, and what later steps compare."""
+        """The features that decide a run's class: attributes in conditions, lengths, and what later steps compare."""
         found: list[Ref] = []
         for position, element in enumerate(self.elements[: state + 1]):
             for ref in self.placing.named:
@@ -260,7 +261,7 @@ class Plan:
         return indexes
 
     def _split(self, step: Step) -> list[Key]:
-        """Return the equalities between run and row among a step's tests; those about all rows imply one, too."""
+        """Return the equalities between run and row among a step's tests; a test on all rows implies one, too."""
         keys = []
         for test in step.tests:
             key = self._key(self.placing.last_of(test.term) if test.walk and not test.pairs else test.term)
@@ -286,7 +287,7 @@ class Plan:
         return None
 
     def _carry(self) -> None:
-        """Find what the runs of each state have to carry, from the last state to the first."""
+        """Determine what the runs of each state have to carry, from the last state to the first."""
         for index in self.indexes:
             index.leaves = list(self.rows_of(index.state))
             if self.query.policy != "any" and self.elements[index.state].repeated:

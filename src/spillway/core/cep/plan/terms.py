@@ -1,24 +1,24 @@
-"""Expressions as the engine sees them: kinds are known, and each name says where its value comes from.
+"""Terms: expressions in which all kinds are known, and each name says where its value comes from.
 
 ============== ==================================================================================================
 source         value
 ============== ==================================================================================================
 variable       not placed yet: an attribute as it stands in the query
-event          of the row that has just come
-leaf           of the run, after it has taken that row (``Leaf`` below)
-old            of the run, before
-node           of a row of a repeated variable, while all of them are looked at; ``after``: of the one after it
-negated        of a row that is forbidden
+event          of the row that has just arrived
+leaf           of the run after it has taken that row
+old            of the run before it has taken that row
+node           of a row of a repeated variable in a walk along the chain; ``after``: of the next row
+negated        of a row of a negated element
 ============== ==================================================================================================
 
-Whole numbers, truth values and times are ``int`` (64 bits), texts are codes, so ``text`` is an integer too that can
-only be compared for equality. **Null** is the smallest integer, or NaN: a condition that touches one does not hold,
+Whole numbers, truth values and times are ``int`` (64 bits). Texts are codes, so ``text`` is an integer too, which can
+only be compared for equality. **Null** is the smallest integer, or NaN: a condition that reads a null does not hold,
 nor does its negation. So a truth value is compiled twice, once into "is true" and once into "is false":
 
     true(not x) = false(x)      true(x and y) = true(x) and true(y)      false(x and y) = false(x) or false(y)
 
 A quotient by zero, the root of a negative number and the like are null, and so is a whole number that does not fit
-into 64 bits: ``fits`` in ``arithmetic`` says so before it is used. A fraction that is too large is infinite.
+into 64 bits: the functions in ``arithmetic`` test this before it is used. A fraction that is too large is infinite.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Kind = Literal["int", "float", "text", "truth"]
 Source = Literal["variable", "event", "leaf", "old", "node", "after", "negated"]
 
 NULL = -(2**63)
-TOO_LARGE = NULL + 1  # of a sum that goes on; what is summed afterwards does not make it known again
+TOO_LARGE = NULL + 1  # a running sum that did not fit; it stays unknown whatever is added later
 _FITS = {"+": "sum_fits", "-": "difference_fits", "*": "product_fits"}
 _COMPARE = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_LARGEST_POWER = 709.782712893384  # of e, that is no infinity
-# Functions of one number: what is written, and the condition under which there is a value.
+_LARGEST_POWER = 709.782712893384  # the largest exponent of e with a finite result
+# Functions of one number: the text that is written, and the condition under which there is a value.
 _FUNCTIONS = {
     "sqrt": ("math.sqrt({0})", "{0} >= 0"),
     "abs": ("abs({0})", None),
@@ -51,7 +51,7 @@ _FUNCTIONS = {
     "sign": ("(1 if {0} > 0 else -1 if {0} < 0 else 0)", None),
 }
 WHOLE = ("+", "-", "*", "%", "neg", "abs", "least", "greatest", "floor", "ceil", "round")  # of whole numbers
-_SAME = ("floor", "ceil", "round")  # of a whole number that number
+_SAME = ("floor", "ceil", "round")  # of a whole number they return that number
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Ref:
-    """A value by its name. ``which`` is that of the query, or the function of an aggregate, or ``computed``."""
+    """A value by its name. ``which`` is as in the query, or the function of an aggregate, or ``computed``."""
 
     source: Source
     variable: str
@@ -75,7 +75,7 @@ class Ref:
 
 @dataclass(frozen=True)
 class Apply:
-    """An operator or function and what it is applied to."""
+    """An operator or function with its operands."""
 
     operator: str
     operands: tuple[Term, ...]
@@ -134,7 +134,7 @@ class Writer:
         self._name = name
 
     def number(self, term: Term) -> tuple[str, list[str]]:  # noqa: PLR0911
-        """Return the text of a value and the conditions under which it is one."""
+        """Return the text of a value and the conditions under which it exists."""
         match term:
             case Fixed(value, "float"):
                 return repr(float(value)), []
@@ -170,7 +170,7 @@ class Writer:
         raise SpillwayError(f"{words(term)}: the engine does not know how to compute this.")
 
     def value(self, term: Term) -> str:
-        """Return the text of a value that is null where it is none."""
+        """Return the text of a value that is null where it does not exist."""
         text, checks = self.number(term)
         if isinstance(term, Ref) or not checks:
             return text
@@ -228,7 +228,7 @@ class Writer:
 
 
 def _no_nan(term: Term, text: str) -> list[str]:
-    """Return the condition that a computed fraction is a number: the difference of infinities is none."""
+    """Return the condition that a computed fraction is a number: the difference of two infinities is not."""
     return [f"{text} == {text}"] if isinstance(term, Apply) and term.kind == "float" else []
 
 

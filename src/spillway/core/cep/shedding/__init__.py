@@ -1,4 +1,4 @@
-"""What to shed of patterns: events and runs, by what they bring and what they take."""
+"""Load shedding for patterns: chooses events and runs to shed, by what they bring and what they take."""
 
 from spillway.core.cep.shedding.baselines import BaselineConfig
 from spillway.core.cep.shedding.cost_model import CostModel, Counts, resource_costs

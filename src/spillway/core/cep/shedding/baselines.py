@@ -1,25 +1,25 @@
-"""What hybrid shedding is compared with: random and selectivity-based, of events and of runs (Section VI-A).
+"""The baselines of hybrid shedding: random and selectivity-based shedding, of events and of runs (Section VI-A).
 
 ====================  ==============================================================================================
 ``random_input``      RI: each event is discarded with the same probability
 ``selective_input``   SI: a type keeps events in proportion to its selectivity: types that are in no match go first
 ``random_state``      RS: each run is shed with the same probability
-``selective_state``   SS: runs of the state whose runs become least matches go first, at random within a state
+``selective_state``   SS: runs of the state with the fewest matches per run go first, at random within a state
 ====================  ==============================================================================================
 
-All are driven to the same bound by the same trigger, with the same correction for lag.
+All keep the same bound with the same trigger, and with the same correction for lag.
 
-**How much.** RS and SS shed a share v of the live runs' load, like the hybrid. Discarding events shows only after a
-while, up to a window later, and in more than proportion: of a share p of all events a pattern of k elements keeps
-p^k of its matches and about as much of its work. So p follows slowly,
+**How much.** RS and SS shed a share v of the live runs' load, like the hybrid. Discarding events takes effect only
+later, up to a window, and more than in proportion: with a share p of all events a pattern of k elements keeps p^k of
+its matches and about as much of its work. So p follows slowly,
 
     p  <-  min(1, p (θ' / μ)^(n / (k s)))
 
-for n events between checks and s events in a window: over a window it makes up for what μ tells. Where the latency
-without shedding is known, μ_0, it begins with p = (θ' / μ_0)^(1/k).
+for n events between checks and s events in a window: over one window this corrects the deviation of μ. Where the
+latency without shedding is known, μ_0, p begins with (θ' / μ_0)^(1/k).
 
 **Selectivity.** Of a type: matches per event of that type, in a recorded stretch. Of a state: matches to come per
-run. Both are blind to the values of events, which is what classes add.
+run. Both ignore the values of events, which is what classes add.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class BaselineConfig:
     """A baseline and its bound.
 
     ``selectivity`` is for ``selective_input``: matches per event by type, the last entry for types that the query
-    does not name. ``elements`` is k, how many elements the pattern has; one less where the latency is only that of
-    events which complete matches, for it does not depend on how many of these are kept. ``unshed_s`` is μ_0.
+    does not name. ``elements`` is k, how many elements the pattern has; one less where only the latency of events
+    which complete matches is bounded, because it does not depend on how many of these are kept. ``unshed_s`` is μ_0.
     """
 
     watch: WatchConfig
@@ -66,9 +66,9 @@ class BaselineConfig:
             raise invalid("selectivity", self.selectivity, "matches per event by type, some above 0")
 
     def build(self, model: CostModel, state: bytes | None = None) -> InputBaseline | StateBaseline:
-        """Return the shedder, or as it was when a snapshot was made.
+        """Return a new shedder, or the shedder of a snapshot.
 
-        The model tells the load of the runs; it may be empty.
+        The model gives the load of the runs; it may be empty.
         """
         kind = InputBaseline if self.strategy.endswith("input") else StateBaseline
         shedder = kind(self, model)
@@ -78,20 +78,20 @@ class BaselineConfig:
 
 
 class _Baseline:
-    """What both kinds of baseline remember: the cost model and the watch over it, and how much is kept."""
+    """The state of both kinds of baseline: the cost model, the load monitor, and the share that is kept."""
 
     def __init__(self, config: BaselineConfig, model: CostModel) -> None:
         self.config, self.model, self.watch = config, model, config.watch.build(model)
         self.keep = 1.0
 
     def snapshot(self) -> bytes:
-        """Return all that it knows, from which ``build(state)`` goes on exactly."""
+        """Return the state as bytes; a baseline from ``build(state)`` continues exactly from here."""
         parts = {"model": self.model.snapshot(), "watch": self.watch.snapshot()}
         arrays = {"keep": np.array([self.keep]), **together(parts)}
         return FORMAT.write({"strategy": self.config.strategy}, arrays)
 
     def restore(self, state: bytes) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         found = read_state(state, self.config.strategy, self.model.gain.shape)
         self.keep = float(found["keep"][0])
         self.model = self.watch.model = CostModel.restore(under("model.", found))
@@ -107,7 +107,7 @@ class InputBaseline(_Baseline):
             self.keep = min(1.0, (self.watch.trigger.target_s / config.unshed_s) ** (1 / config.elements))
 
     def step(self, seen: Seen) -> Orders:
-        """Let p follow the latency."""
+        """Adjust p to the latency."""
         n, smooth, slices = len(seen.times), self.watch.config.smooth, seen.counts.alive.shape[2]
         window = max(smooth, n * slices / max(seen.share_of_slice, 1e-9))
         self.watch.pace = smooth / window
@@ -124,7 +124,7 @@ class InputBaseline(_Baseline):
         return Orders(types=1.0 - self._kept(), room=self.watch.room(n), reason=reason)
 
     def _kept(self) -> Floats:
-        """Return the share of each type that is kept; one number for all stands for any type."""
+        """Return the share of each type that is kept, or a single number that applies to all types."""
         if self.config.strategy == "random_input":
             return np.array([self.keep])
         return by_selectivity(self.keep, self.config.selectivity)
@@ -145,7 +145,7 @@ class StateBaseline(_Baseline):
     """Removes runs, at random or by state."""
 
     def step(self, seen: Seen) -> Orders:
-        """Remove as much as is too much."""
+        """Remove the share of the load that is too much."""
         self.watch.learn(seen)
         v = self.watch.violation(seen)
         if v == 0.0 or not self.watch.trigger.may_shed():

@@ -1,48 +1,47 @@
-"""What a run brings and what it takes, by its state, class and age (Sections IV-A and V-B).
+"""The cost model: the matches that a run brings and the work it takes, by state, class and age (Sections IV-A, V-B).
 
 The window is cut into Z time slices. A run is in slice z while its first row is between z and z + 1 slices old, and
 so is every run made from it. Per state, class and slice the model holds what a run does during one slice:
 
-    g   ``gain``    complete matches that come of it, directly or through runs made from it
+    g   ``gain``    complete matches made from it, directly or through runs made from it
     o   ``own``     work of examining it
     c   ``cost``    work of examining it and all runs made from it
 
-and what it still has to do in the rest of its life, from the middle of its slice on (Equations 3 and 4):
+and what it will do in the rest of its life, from the middle of its slice on (Equations 3 and 4):
 
     Γ+(z) = g(z)/2 + g(z+1) + ... + g(Z-1)          Γ-(z) = c(z)/2 + c(z+1) + ... + c(Z-1)
 
-**Shares.** With N runs alive in a group, a group's part of all matches and of all work to come is (Equations 5 and 7)
+**Shares.** With N runs alive in a group, the group's share of all matches and of all work to come is (Equations 5, 7)
 
     Δ+ = N Γ+ / Σ N Γ+ (over the groups of the states from which matches come)        Δ- = N O / Σ N O
 
-O being the rest of ``own``: what shedding the group saves by itself. The worth of a group is Γ+ / Γ-, matches per
-work, with the work of its offspring; that is what is asked when runs are about to be made (see hybrid).
+where O is the rest of ``own``: what shedding the group saves by itself. The worth of a group is Γ+ / Γ-, matches per
+work, including the work of runs made from it; it decides whether new runs are made (see hybrid).
 
-**Adaptation.** Over a stretch of the stream the engine counts matches and examinations, and how long runs were there:
+**Adaptation.** Over a stretch of the stream the engine counts matches and examinations, and how long runs were alive:
 E, in runs times slices. At the end of a stretch, with weight w,
 
     g_new = (1 - w) g_old + w (matches counted) / E                and likewise o and c
 
-Groups that were hardly there (E below ``least``) keep their values: nothing was seen of them. Where a stretch has
-fewer than 300 matches it tells as much less of gains, and has as much less weight for them: one without
-any would make everything look worthless.
+Groups with hardly any runs (E below ``least``) keep their values, because nothing was observed. A stretch with fewer
+than 300 matches says less about gains, and its weight for gains is reduced in proportion: one without any match would
+make all groups look worthless.
 
 **Resource cost.** Ω, the cost of examining a run in a state, weighs the examinations: the number of conditions that
 are tested there, or the length of the run, or 1. See :func:`resource_costs`.
 
-**Deviations.** In the paper Δ- is the share of Γ-, which also holds work of runs that are yet to be made. It is
-saved only later, when the latency has long been measured anew, and shedding by it swings: it sheds too little at
-first and too much a window later. The paper counts the runs made, weighted with Ω. A run is examined again and
-again for as long as it lives, and that is what takes time, so examinations are counted instead. It keeps sums per
-class; here they are per run, so that they still hold when the number of runs changes, as it does when runs are
-shed.
+**Deviations.** In the paper Δ- is the share of Γ-, which includes the work of runs that are yet to be made. That work
+is saved only later, after the latency has been measured many times, so shedding by Γ- oscillates: it sheds too little
+at first and too much a window later. The paper counts the runs made, weighted with Ω. But a run is examined again and
+again during its life, and this takes the time, so examinations are counted instead. The paper keeps sums per class;
+here values are per run, so that they remain valid when the number of runs changes, as it does when runs are shed.
 
 ======  ==============================================================================
 symbol  meaning
 ======  ==============================================================================
 Z       ``slices``
 N       ``alive``: runs per state, class and slice
-E       ``exposure``: runs that were there, times how long, in slices
+E       ``exposure``: runs that were alive, times how long, in slices
 w       ``weight`` of what was counted last
 Ω       ``resource``: cost of examining a run, by state
 ======  ==============================================================================
@@ -64,7 +63,7 @@ from spillway.errors import invalid, unknown
 Resource = Literal["conditions", "length", "none"]
 Omega = Floats | Literal["length"]
 FEW_MATCHES = 300.0
-"""Fewer tell little of what groups bring: that would be hardly one for each."""
+"""Fewer matches say little about what groups bring: there would be hardly one for each group."""
 
 
 class Counts(NamedTuple):
@@ -101,7 +100,7 @@ class CostModel:
 
     @classmethod
     def empty(cls, states: int, classes: int, slices: int, weight: float = 0.5) -> CostModel:
-        """Return a model that knows nothing yet, for a pattern without repetition at its end."""
+        """Return a model without any knowledge, for a pattern without repetition at its end."""
         gain, own, cost = (np.zeros((states, classes, slices)) for _ in range(3))
         return cls(gain, own, cost, np.arange(states) == states - 1, weight)
 
@@ -111,11 +110,11 @@ class CostModel:
         return int(self.gain.shape[2])
 
     def expose(self, alive: Floats, share_of_slice: float) -> None:
-        """Note that these runs were there for some part of a slice."""
+        """Note that these runs were alive for some part of a slice."""
         self.exposure += alive * share_of_slice
 
     def adapt(self, counts: Counts) -> None:
-        """Take in what was counted since the last call. What is seen for the first time counts in full."""
+        """Adapt to what was counted since the last call. First observations of a group count in full."""
         E = self.exposure
         told = self.least <= E
         matches = float(counts.completed.sum(axis=(1, 2)).max())
@@ -130,11 +129,11 @@ class CostModel:
         self.exposure = np.zeros_like(E)
 
     def ahead(self, table: Floats) -> Floats:
-        """Return what is still to come of a run, from the middle of its slice on."""
+        """Return the sum over the rest of a run's life, from the middle of its slice on."""
         return table[:, :, ::-1].cumsum(axis=2)[:, :, ::-1] - table / 2
 
     def load(self, alive: Floats, only_last: bool = False, takes: Floats | None = None) -> float:
-        """Return the work that the runs which are there will cause by themselves: per slice, or as each ``takes``."""
+        """Return the work of these runs by themselves: per slice, or with ``takes`` as the work of each run."""
         per_state = (alive * (self.own if takes is None else takes)).sum(axis=(1, 2))
         return float(per_state[self.last].sum() if only_last else per_state.sum())
 
@@ -147,13 +146,13 @@ class CostModel:
         return loss, alive * own / work if work > 0 else np.zeros_like(own)
 
     def worth(self) -> Floats:
-        """Return matches per work of all groups: infinite where nothing was seen, for nothing is known against it."""
+        """Return the matches per work of all groups: infinite where nothing was observed, to keep these."""
         gain, cost = self.ahead(self.gain), self.ahead(self.cost)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.seen & (cost > 0), gain / cost, np.inf)
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
-        """Return all that it knows, as arrays."""
+        """Return the state as arrays."""
         return {
             "gain": self.gain,
             "own": self.own,
@@ -176,9 +175,10 @@ class CostModel:
 
 
 def resource_costs(kind: Resource | Sequence[float], conditions: Sequence[int]) -> Omega:
-    """Return Ω per state, from how many conditions are tested where a run of it is examined, or as it is given.
+    """Return Ω per state: the number of conditions tested where its runs are examined, or the given costs.
 
-    The length of a run does not follow from its state where an element repeats: it stays a word, and is counted.
+    Where an element repeats, the state does not determine the length of a run: ``"length"`` is returned as it is, and
+    the engine counts the lengths.
 
     >>> resource_costs("conditions", [1, 5]).tolist(), resource_costs("none", [1, 5]).tolist()
     ([1.0, 5.0], [1.0, 1.0])

@@ -1,11 +1,11 @@
-"""Decision trees as flat arrays: which class a run or a row belongs to, and which classes are still possible.
+"""Decision trees as flat arrays: they give the class of a run or a row, and the classes that are still possible.
 
-Node n tests ``x[feature[n]] <= threshold[n]`` and goes on at ``left[n]`` or ``right[n]``. A leaf has feature -1 and
-its class in ``left``. The root is node 0. Missing values (NaN) go right. This is what the engine's compiled code
-walks when it makes a run, so a class costs a few comparisons.
+Node n tests ``x[feature[n]] <= threshold[n]`` and continues at ``left[n]`` or ``right[n]``. A leaf has feature -1 and
+its class in ``left``. The root is node 0. Missing values (NaN) go right. The engine's compiled code reads these trees
+when it makes a run, so a class costs a few comparisons.
 
-When an event comes only some of the features of the runs that it would make are known: its own. ``possible`` walks
-both ways where a feature is not known and so finds all classes that these runs may have.
+When an event arrives, only some features of the runs that it would make are known: the event's own. ``possible``
+follows both branches where a feature is not known, and so finds all classes that these runs may have.
 
 >>> tree = Tree.of([(0, 2.5), 0, (1, 7.5), 1, 2])   # in preorder: (feature, threshold) or the class of a leaf
 >>> tree.classify(np.array([[1.0, 9.0], [3.0, 1.0], [3.0, 9.0]])).tolist(), tree.classes
@@ -81,7 +81,7 @@ class Tree:
         m, first = len(cuts), self.classes
         if not m:
             return self
-        down = np.arange(m)  # the tests, one after the other, then the leaves between them, then this tree
+        down = np.arange(m)  # first all tests, then the leaves between them, then this tree
         here = 2 * m
         leaf = np.full(m, -1)
         inner = self.feature >= 0
@@ -113,7 +113,7 @@ class Tree:
         return found
 
     def possible(self, features: Floats, known: Bools) -> Bools:
-        """Return for each row and class whether the row may turn out to be of it, as features become known."""
+        """Return for each row and class whether the row may get that class once all features are known."""
         found = np.zeros((len(features), self.classes), np.bool_)
         values = np.ascontiguousarray(features)
         _possible(self.feature, self.threshold, self.left, self.right, values, known, found)

@@ -1,4 +1,4 @@
-"""Chance that can be repeated: a number from 0 to 1 for each row, a hash of the salt and the row's number."""
+"""Repeatable random draws: a number from 0 to 1 for each row, a hash of the salt and the row's number."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Puts a strategy's orders into practice: filters events, processes them, counts, removes and refuses runs.
+"""Carries out a strategy's orders: filters events, processes them, counts, removes and refuses runs.
 
-**State.** Runs are the operator's state and have a snapshot of their own. That of the enforcer holds the standing
-orders, what was done so far, and what the strategy knows. From both, taken after the same call, it goes on exactly.
+**State.** Runs are the operator's state and have their own snapshot. The enforcer's snapshot holds the present
+orders, what was done so far, and the state of the strategy. From both, taken after the same call, it continues
+exactly.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ class Strategy(Protocol):
     """Decides at each check what to shed."""
 
     def step(self, seen: Seen) -> Orders:
-        """Take in what was seen since the last check, and decide."""
+        """Take the observations since the last check, and decide."""
 
     def snapshot(self) -> bytes:
-        """Return all that it knows."""
+        """Return the state as bytes."""
 
     def restore(self, state: bytes) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
 
 
 @dataclass(frozen=True, eq=False)
 class Done:
-    """What became of some events: their matches, what each took, and which were kept."""
+    """The results for some events: their matches, the time each took, and which were kept."""
 
     matches: pa.Table
     seen: Seen
@@ -52,12 +53,13 @@ class Done:
 
 
 class Enforcer:
-    """A pattern's operator under a strategy.
+    """Runs a pattern's operator under a strategy.
 
     - ``unit_s``: seconds per unit of work, one number or one for each type of the query (the last for other types).
     - ``resource``: Ω, to weigh examinations with: by state, or the length of a run.
-    - ``state``: a snapshot to go on from, where the operator goes on from its own. The strategy may be a new one.
-    - ``clock``: tells seconds. With it times are real: those of a table are shared among its events by their work.
+    - ``state``: a snapshot to continue from; the operator must then continue from its own. The strategy may be new.
+    - ``clock``: a clock in seconds. With it times are real: the time of a table is divided among its events in
+      proportion to their work.
     """
 
     def __init__(
@@ -102,7 +104,7 @@ class Enforcer:
         began = 0.0 if self.clock is None else self.clock()
         matches = self.patterns.process(
             table, budget, keep=keep
-        )  # may refuse the table, and nothing has changed
+        )  # may refuse the table; nothing has changed so far
         self.rows += len(kinds)
         self.discarded += int((~keep).sum())
         took_s = None if self.clock is None else self.clock() - began
@@ -155,7 +157,7 @@ class Enforcer:
         self.orders = orders
 
     def snapshot(self) -> bytes:
-        """Return what is ordered, done and known to the strategy; the operator's runs are in its own snapshot."""
+        """Return the orders, what was done, and the strategy's state; the operator's runs have their own snapshot."""
         meta = {
             "numbers": {name: getattr(self, name) for name in _NUMBERS},
             "spare": self.orders.spare,

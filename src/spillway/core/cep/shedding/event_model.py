@@ -1,10 +1,10 @@
-"""What events of the last element bring and take: they complete matches and leave no run behind.
+"""The cost model of events of the last element, which complete matches and leave no run behind.
 
 The paper derives the input filter from the runs of the shedding set, and an event that completes matches is in no
-run. It may still be worth little: it examines all runs that wait for it, however few of them it completes. So
-classes of such events are kept here along with those of runs, with, per class,
+run. Such an event may still be worth little: it examines all runs that wait for it, however few of them it completes.
+So these events have classes, as runs have, with, per class,
 
-    r   ``rate``     how many come, per event of the stream
+    r   ``rate``     how many arrive, per event of the stream
     c   ``work``     work of one of them that is not discarded
     g   ``matches``  matches that it completes
 
@@ -46,7 +46,7 @@ class EventModel:
         self._totals += (len(classes), work.sum(), matches.sum())
 
     def adapt(self) -> None:
-        """Take in what was counted since the last call."""
+        """Adapt to what was counted since the last call."""
         if not self._totals[0]:
             return
         arrived, processed, work, matches = self._sums
@@ -68,12 +68,12 @@ class EventModel:
         return loss, self.rate * self.work / mu if mu > 0 else np.zeros_like(self.rate)
 
     def worth(self) -> Floats:
-        """Return matches per work; infinite where nothing was seen."""
+        """Return matches per work; infinite where nothing was observed."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.seen & (self.work > 0), self.matches / self.work, np.inf)
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
-        """Return all that it knows, as arrays."""
+        """Return the state as arrays."""
         tables = {"rate": self.rate, "work": self.work, "matches": self.matches, "seen": self.seen}
         totals = {"sums": self._sums, "totals": self._totals, "per_event": self.per_event}
         return {**tables, **totals, "parameters": np.array([self.weight])}

@@ -1,38 +1,50 @@
-"""Hybrid shedding: the runs and the events that bring least for what they take (Sections IV and V).
+"""Hybrid shedding: sheds the runs and the events that bring least for what they take (Sections IV and V).
 
 At each check, every hundred events or so:
 
-1. The latency to expect with the runs now alive is compared with the bound: v is the share of them that has to go.
-   What brings nothing goes as soon as the latency will be too high if it goes on like this, before the mean is.
+1. The latency expected with the runs now alive is compared with the bound: v is the share of them that has to go.
+   Groups that bring nothing are shed as soon as the latency would become too high at the present load, before the
+   mean latency is too high.
 2. The price λ is the largest worth, in matches per work, at which the latency would still be above the bound in the
-   long run if everything were shed that is worth no more (see ``_price``; for worths, pairs). Runs of such groups
-   are not made, events are discarded that would only make such runs or complete too few matches (input-based
-   shedding). What brings nothing at all is left out as long as anything is shed.
+   long run if all groups worth no more were shed (see ``_price``; for worths, pair_prices). Runs of such groups are
+   not made, and events are discarded that would only make such runs or complete too few matches (input-based
+   shedding). Groups that bring nothing at all are shed as long as anything is shed.
 3. The shedding set D is chosen among the groups of live runs and the classes of events that complete matches: the
    least loss of matches for a share v of the work. Runs in D are removed (state-based shedding), events in D are
    discarded until the next check.
-4. If the next events, as they come, would still take more than there is room for, further ones that complete matches
-   are discarded, those worth least first (see watch, input_filter).
-5. Where more is found if fewer keys are let in instead of raising the price, that is done (see Keys).
-6. After ``hold_windows`` without need the filter is off.
+4. If the next events would still take more time than there is room for, further events that complete matches are
+   discarded when they arrive, those worth least first (see load_monitor, input_filter).
+5. Where more matches are found by admitting fewer keys than by raising the price, fewer keys are admitted (see
+   key_admission).
+6. After ``hold_windows`` windows without need the filter is switched off.
 
-So state-based shedding cuts what is there, at once and by just as much as needed, and input-based shedding avoids the
-work of making what would be cut next. Both go by one cost model and one price; no weight between them has to be set.
+So state-based shedding reduces the present load, at once and by just as much as needed, and input-based shedding
+avoids the work of making runs that would be shed next. Both use one cost model and one price; no weight between them
+has to be set.
 
-**Saving.** What D saves is what its runs would take in the rest of their life. Where events are not discarded, runs
-have to make up for chance as well: then it is what they take now, and old runs go first, of which little is lost.
+======  ==============================================================================
+symbol  meaning
+======  ==============================================================================
+v       share of the work that has to go now (see load_monitor)
+λ       ``price``: groups worth no more are refused and discarded
+D       shedding set: live runs and classes of events that are shed at this check
+======  ==============================================================================
 
-**Early states.** Refusing a run of a state from which no match comes directly shows up to a window later. For these
-the price follows over a window, or the latency would swing with the window's period; and since what comes of them
-is less certain, they go only at half of it. Where they take little of the work they are left alone: little would
-be saved, and if the stream changes it takes a window to have them again.
+**Saving.** What D saves is the work of its runs in the rest of their life. Where events are not discarded, shedding
+runs has to compensate random peaks as well: then the saving is their present work, and old runs go first, because
+little is lost with them.
 
-**Keys.** Where it loses less to leave out whole keys than to raise the price, that is done (see keys). A query whose
-rows have nothing in common has no key, and classes alone.
+**Early states.** Refusing a run of a state from which no match comes directly takes effect up to a window later. For
+these states the price follows slowly, over a window, or the latency would oscillate with the window's period. And
+since it is less certain what these runs bring, they are shed only at half of the price. Where they take little of the
+work they are kept: little would be saved, and if the stream changes it takes a window to have them again.
 
-**Witnesses.** What is always shed is never seen again, even when the stream has changed and it would be worth most. A
-share ``spare`` of all runs and events, chosen by a hash, is never shed: it tells what its group is worth now. Runs of
-early states cost little, and of these ``early_spare`` stays.
+**Keys.** Where leaving out whole keys loses less than raising the price, that is done (see key_admission). A query
+whose rows have no attribute in common has no key; then only classes are shed.
+
+**Witnesses.** A group that is always shed is never observed again, even when the stream has changed and it would be
+worth most. So a share ``spare`` of all runs and events, chosen by a hash, is never shed: it shows what its group is
+worth now. Runs of early states cost little, so of these the larger share ``early_spare`` stays.
 
 ===========  ======================  ====================
 strategy     removes and refuses     discards events
@@ -43,12 +55,12 @@ strategy     removes and refuses     discards events
 ===========  ======================  ====================
 
 Where the bound is on the latency of matches or on a percentile, discarding an event that completes matches does not
-make the others faster: it is not done.
+make the others faster, so it is not done.
 
 **Deviations.** The filter of the paper discards events that are in runs of D, until the bound holds again (Equation
-9). Here λ stands for all D to come, so that the filter does not swing with each of them; and it knows events that
-complete matches, which are in no run. D is split (see knapsack), and its saving is that of its own runs (see
-cost_model).
+9). Here λ represents all future sets D, so that the filter does not change with each of them; and the filter also
+covers events that complete matches, which are in no run. D is split (see knapsack), and its saving is that of its own
+runs (see cost_model).
 """
 
 from __future__ import annotations
@@ -75,17 +87,17 @@ from spillway.errors import unknown
 Strategy = Literal["hybrid", "state", "input"]
 Selection = Literal["split", "exact", "greedy"]
 _LITTLE = 0.25  # of the work
-_SURE = 1.15  # times the target: above it that is not so by chance
+_SURE = 1.15  # times the target: a latency above this is not too high by chance
 
 
 @dataclass(frozen=True, kw_only=True)
 class HybridConfig:
-    """The bound, and how it is held by shedding runs and events.
+    """The bound, and how it is kept by shedding runs and events.
 
     - ``select``: how the shedding set is chosen.
     - ``weight``: w, how fast the cost model follows the stream.
-    - ``spare``, ``early_spare``: the share of witnesses, and that among runs of early states.
-    - ``hold_windows``: how long the filter stays without need, in windows.
+    - ``spare``, ``early_spare``: the share of witnesses, and the share among runs of early states.
+    - ``hold_windows``: how long the filter stays on without need, in windows.
     """
 
     watch: WatchConfig
@@ -111,7 +123,7 @@ class HybridConfig:
     def build(
         self, model: CostModel, events: EventModel, pairs: Pairs | None = None, state: bytes | None = None
     ) -> Hybrid:
-        """Return the shedder with what is known of runs and events, or as it was when a snapshot was made."""
+        """Return a new shedder with the learned models of runs and events, or the shedder of a snapshot."""
         shedder = Hybrid(self, model, events, pairs)
         if state is not None:
             shedder.restore(state)
@@ -145,7 +157,7 @@ class Hybrid:
         self._most = 1.0 - config.spare
 
     def step(self, seen: Seen) -> Orders:
-        """Take in what was seen since the last check, and decide."""
+        """Take the observations since the last check, and decide."""
         alive = seen.counts.alive
         self._learn(seen)
         worth, rate = self._worth(), self._rate()
@@ -175,7 +187,7 @@ class Hybrid:
         self.keys.count(seen)
 
     def _let_keys_in(self, enough: bool) -> None:
-        """Let a share of the keys in if what is shed by class is not enough, and else all."""
+        """Admit a share of the keys if the price is not enough, and else all keys."""
         if enough or self.price is None:
             self.keys.kept = 1.0
         else:
@@ -194,7 +206,7 @@ class Hybrid:
         return rate / max(float(rate.sum()), 1e-300)
 
     def _poor(self, worth: Worth) -> Floats:
-        """Return the share of each class of events that is worth no more than the price."""
+        """Return the share of each class of events to discard: most of it if it is worth no more than the price."""
         if self.price is None or not self._events_go:
             return np.zeros_like(worth.events)
         return np.where(worth.events <= self.price, self._most, 0.0)
@@ -202,7 +214,8 @@ class Hybrid:
     def _price(self, alive: Floats, worth: Worth, rate: Floats, keyed: bool) -> tuple[float | None, bool]:
         """Return the largest price at which the latency would still be above the target; None if it never is.
 
-        Where keys do better it is smaller. Returned as well is whether the price is enough, without keys.
+        Where leaving out keys is better, the price is smaller. The second result is whether the price is enough by
+        itself, without leaving out keys.
         """
         model, latency, target = self.model, self.watch.latency, self.watch.trigger.target_s
         own, of_slice, cost = alive * self.watch.takes, alive * model.own, alive * model.cost
@@ -241,7 +254,7 @@ class Hybrid:
         return (price, True) if better is None else (better, False)
 
     def _matches(self, alive: Floats, worth: Worth, levels: Floats) -> Floats:
-        """Return how many matches there are to be had at each price, of those that begin."""
+        """Return how many matches can be found at each price, relative to the runs that begin."""
         if self.pairs is None:
             gain = alive * self.model.ahead(self.model.gain)
             stays = worth.runs[None] > levels[:, None, None, None]
@@ -251,7 +264,7 @@ class Hybrid:
         return self.pairs.found(runs, events)
 
     def _follow(self, price: float | None, v: float, passed: float) -> None:
-        """Shed from when there is too much on, until for a while there would not be too much without."""
+        """Set the price when the load is too high, and switch it off after a time in which it was not needed."""
         if v == 0.0 and self.config.watch.percentile is not None:
             self.price = None  # a percentile is of the worst moments, and these have passed
         elif v > 0.0 or self.watch.lasting > 0.0 or (self.price is not None and price is not None):
@@ -266,9 +279,9 @@ class Hybrid:
     def _choose(
         self, alive: Floats, v: float, worth: Worth, rate: Floats, most: float
     ) -> tuple[Floats | None, Floats]:
-        """Return the shares of live runs to remove, and of the events of each class that are still let in.
+        """Return the shares to shed: of live runs, and, by class, of the events that are not discarded anyway.
 
-        Only what is worth no more than ``most`` goes.
+        Only groups that are worth no more than ``most`` are shed.
         """
         model = self.model
         rest, known = alive * model.ahead(model.own), np.where(np.isfinite(worth.runs), worth.runs, 0.0)
@@ -315,7 +328,7 @@ class Hybrid:
         )
 
     def _early_counts(self, alive: Floats) -> bool:
-        """Whether runs of early states take enough for it to pay to have fewer of them."""
+        """Whether runs of early states take enough work for shedding them to pay."""
         load = self.model.load(alive)
         return load - self.model.load(alive, only_last=True) > _LITTLE * load
 
@@ -328,7 +341,7 @@ class Hybrid:
         return room._replace(cheap=self.pairs.matches.sum() / total / 2 if total > 0.0 else 0.0)
 
     def snapshot(self) -> bytes:
-        """Return all that it knows, from which ``build(state)`` goes on exactly."""
+        """Return the state as bytes; a shedder from ``build(state)`` continues exactly from here."""
         price = np.nan if self.price is None else self.price
         own = {"numbers": np.array([price, self.slow_price, self.idle])}
         parts = {
@@ -341,7 +354,7 @@ class Hybrid:
         return FORMAT.write({"strategy": self.config.strategy}, own | together(parts))
 
     def restore(self, state: bytes) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         found = read_state(state, self.config.strategy, self.model.gain.shape)
         price, self.slow_price, self.idle = found["numbers"].tolist()
         self.price = None if np.isnan(price) else price

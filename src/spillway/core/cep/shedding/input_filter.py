@@ -1,19 +1,20 @@
-"""Which events to discard: those from which nothing would come that is to be kept (Equation 9).
+"""The input filter: discards events that would only make runs or matches that are not worth keeping (Equation 9).
 
 An event can be taken by each element of the pattern that has its type. As element k it makes runs of state k, and
 
 - as the first element it makes one run, whose class is known: it is discarded if that class is unwanted in slice 0;
-- as a later element its own attributes are known, those of the runs that it would extend are not: it is discarded
-  if all classes that are still possible are unwanted, whatever their slice (see ``possible``);
-- as the last element it completes matches, and has a class of its own (see events).
+- as a later element its own attributes are known, but those of the runs that it would extend are not: it is
+  discarded if all classes that are still possible are unwanted, whatever their slice (see ``possible_classes``);
+- as the last element it completes matches, and has a class of its own (see ``event_model``).
 
-Of a share of the keys all events are discarded that forbid nothing: which, is a hash of the key, blurred a little by
-one of the event, so that with few keys there is something between all and nothing.
+An event is discarded only if all of its elements agree. Where shares are less than 1 the smallest one counts. A hash
+of its number decides whether an event belongs to a share, and the share ``spare`` of all events is always kept.
+Events of types that the query does not name take no work and are never discarded. Events of types that a negated
+element names may forbid a match, and are not discarded either, except by strategies that shed by type.
 
-It is discarded only if all of its elements agree. Where shares are less than 1 the smallest counts. Which events of a
-share go is a hash of their number, and the share ``spare`` of all events always stays. Events of types that the query
-does not name take no work and are never discarded, and those of types that a negated element names may forbid a
-match and are not either, except by strategies that go by type.
+If a share of the keys is left out, all of their events are discarded, except those that may forbid a match. The keys
+are chosen by a hash of the key; a small part of the draw is a hash of the event, so that with few keys other shares
+than all and none are possible.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from spillway.core.cep.shedding.possible_classes import Possible
 
 _SPARED = 0x5350415245
 _ODD = 0x5851F42D4C957F2D
-_BLUR = 0.05  # how much of the draw is the event's own
+_BLUR = 0.05  # the part of the draw for a key that depends on the event
 
 
 class InputFilter:
-    """Decides for events before they are processed. ``trees`` are those of the states, ``last`` that of events."""
+    """Decides about events before they are processed. ``trees`` are those of the states, ``last`` that of events."""
 
     def __init__(
         self, plan: Plan, trees: Sequence[Tree], last: Tree, salt: int = 0, key: Correlation | None = None
@@ -68,11 +69,11 @@ class InputFilter:
 
     @property
     def completing(self) -> list[str]:
-        """The attributes by which events of the last element are classed."""
+        """The attributes that decide the class of events of the last element."""
         return list(dict.fromkeys(name for name in self._names[-1] if name is not None))
 
     def over_features(self) -> Tree:
-        """Return the tree of events over the features of the last state, of which ``completing`` are some."""
+        """Return the tree of events over the features of the last state, among which are ``completing``."""
         at = np.array([self._names[-1].index(name) for name in self.completing], np.int64)
         inner = ~self.last.leaves
         feature = self.last.feature.copy()
@@ -116,13 +117,13 @@ class InputFilter:
             at = np.flatnonzero(kinds == kind)
             codes = np.zeros(len(at), np.int64)
             for attribute in self.key.by[name]:
-                values = attributes[attribute][at] + 0.0  # no sign of zero
+                values = attributes[attribute][at] + 0.0  # turns -0.0 into 0.0
                 codes = codes * np.int64(_ODD) ^ values.view(np.int64)
             found[at] = (1.0 - _BLUR) * draws(codes, self.salt + 2) + _BLUR * own[at]
         return found
 
     def _too_many(self, room: Room, keep: Bools, spared: Bools, classes: Ints, numbers: Ints) -> Bools:
-        """Return which events to discard besides, so that the others take no more than there is room for."""
+        """Return which further events to discard, so that the others take no more than there is room for."""
         goes, able = np.zeros(len(keep), np.bool_), classes >= 0
         expected = np.where(keep, np.where(able, room.completing_s, room.other_s), 0.0)
         above = float(expected.sum()) - room.all_s
@@ -135,7 +136,7 @@ class InputFilter:
         return goes
 
     def _shares(self, orders: Orders, kinds: Ints, attributes: Mapping[str, Floats], classes: Ints) -> Floats:
-        """Return the share of each event's like that is to go: the least over its elements."""
+        """Return the share of events like each one that is to be discarded: the least over its elements."""
         named: Bools = np.any(self._takes, axis=0).reshape(-1)
         least = np.where((named & ~self._forbids)[kinds], 1.0, 0.0)
         last = len(self.trees) - 1

@@ -1,26 +1,26 @@
-"""Which runs to shed: the least loss of matches for a given saving of work (Equation 8).
+"""Chooses the runs to shed: the least loss of matches for a given saving of work (Equation 8).
 
-A run is a match so far. Runs are not judged one by one but in groups, by state, class and time slice. Group i has
+A run is a partial match. Runs are not judged one by one but in groups, by state, class and time slice. Group i has
 
-    Δ+_i   ``loss``: the share of all matches to come that its runs would be in
-    Δ-_i   ``saving``: the share of all work to come that it takes
+    Δ+_i   ``loss``: the share of all future matches that its runs would be in
+    Δ-_i   ``saving``: the share of all future work that it takes
 
 and the shedding set D is the one with
 
     least  Σ Δ+_i (i in D)     such that     Σ Δ-_i (i in D)  >  v
 
-where v is how far the latency is above its bound, (μ - θ) / μ. That is a knapsack turned over: what is kept is
-packed, what is left out is D. Three ways to solve it:
+where v is how far the latency is above its bound, (μ - θ) / μ. This is the complement of a knapsack problem: the
+groups that are kept are packed, the others are D. Three ways to solve it:
 
 ==========  ==============================================================================================
 ``exact``   dynamic programming over savings in R steps of v: least loss for each saving that can be reached
-``greedy``  by loss per saving until the sum is above v; then whatever turns out not to be needed stays
+``greedy``  by loss per saving until the sum is above v; then groups that turn out not to be needed are kept
 ``split``   the same, but of the last group only the share that is needed: a share for each group, not a set
 ==========  ==============================================================================================
 
-Steps are rounded down, so that a set never saves less than it should; it may lose more than the best, by what R
-steps cannot tell apart. Groups that lose nothing are taken by all three before anything else. ``split`` is the
-optimum where groups can be divided, which a hash of a run allows: no set can lose less.
+Savings are rounded down to steps, so that a set never saves less than it should; it may lose more than the best set,
+because R steps are not exact. All three take groups that lose nothing before any others. ``split`` is the optimum
+where groups can be divided, which a hash of a run allows: no set can lose less.
 
 **Deviation.** The paper sheds whole classes. With few classes a whole one is often much more than is needed, so the
 shedder here uses ``split``; ``exact`` and ``greedy`` are there to compare, and for whole classes.
@@ -43,7 +43,7 @@ from spillway.core.arrays import Bools, Floats
 from spillway.core.kernel import kernel
 from spillway.errors import invalid
 
-_HAIR = 1e-7  # of a step: sums of floats that should be whole are not rounded down
+_HAIR = 1e-7  # of a step: keeps float sums that should be whole from being rounded down
 
 
 def exact_set(loss: Floats, saving: Floats, need: float, resolution: int = 1000) -> Bools:
@@ -101,7 +101,7 @@ def _by_ratio(loss: Floats, saving: Floats) -> npt.NDArray[np.int64]:
 
 
 def _without_spare(chosen: Bools, loss: Floats, saving: Floats, need: float) -> Bools:
-    """Take out what is not needed, the largest loss first."""
+    """Remove groups that are not needed from the set, the largest loss first."""
     kept = chosen.copy()
     spare = float(saving[kept].sum()) - need
     for i in np.flatnonzero(kept)[np.argsort(-loss[kept], kind="stable")]:

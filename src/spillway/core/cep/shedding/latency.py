@@ -1,26 +1,26 @@
-"""How late matches are: the smoothed latency, corrected for what has changed since it was measured (Section III-A).
+"""Measures the latency: smoothed, and corrected for what has changed since the measurements (Section III-A).
 
-The latency of an event is the time to process it. μ is the mean or a percentile of the last n measurements; an event
-that was discarded counts as one that took no time, or, ``over="completing"``, only events count that can complete a
+The latency of an event is the time to process it. μ is the mean or a percentile of the last n measurements. An event
+that was discarded counts as one that took no time; with ``over="completing"`` only events count that can complete a
 match and were not discarded: then the latency is that of matches, as the paper defines it.
 
-**Lag.** A mean over the last n events still holds what was before the last shedding. Whoever sheds by it sheds
-twice. The paper waits for a while after shedding. Here the load of the state, L (the work that the runs which are
-there cause per time, by the cost model), is noted along with each measurement, as is the part f of the latency that
-does not come of examining runs: the event itself, runs made and matches written. Then
+**Lag.** A mean over the last n events includes events from before the last shedding. A strategy that uses it would
+shed twice for the same overload. The paper waits for a while after shedding. Here the load L of the state (the work
+per time that the present runs cause, by the cost model) is noted with each measurement, and so is the part f of the
+latency that is not examinations of runs: the event itself, runs made and matches written. Then
 
     μ̂ = μ̄ (f + (1 - f) L(now) / L̄)
 
-is what the latency will be with the runs that are there now. After shedding L is smaller at once, and so is μ̂. μ̄ and
-L̄ are the means of μ and of L over the measurements of several checks, with weights that fade over ``forget`` a check:
-what a unit of load takes changes slowly, whereas n events may by chance hold many that take long.
+is the latency to expect with the present runs. After shedding L is smaller at once, and so is μ̂. μ̄ and L̄ are the
+means of μ and of L over the measurements of several checks, with weights that fade by ``forget`` per check: the time
+per unit of load changes slowly, whereas n events may by chance include many that take long.
 
-**Each.** A percentile is not that of the mean load but that of the largest. With ``each`` μ̂ is the percentile of what
-the last n measurements would each have been at the load now:
+**Each.** A percentile does not belong to the mean load but to the largest load. With ``each`` μ̂ is the percentile of
+what the last n measurements would each have been at the present load:
 
     f t_i + (1 - f) t_i L(now) / L_i
 
-**Room.** Of the last n measurements all but the next c will still count at the next check. So these c may take
+**Room.** At the next check c new measurements have replaced the oldest c of the last n. So these c may take
 
     n θ - (sum of the last n - c)
 
@@ -48,7 +48,7 @@ import numpy.typing as npt
 from spillway.core.arrays import Floats
 from spillway.core.checks import require_number, require_whole
 
-_KNOTS = 9  # loads at which a percentile is reckoned; between them it is nearly a straight line
+_KNOTS = 9  # loads at which a percentile is computed; between them it is nearly linear
 
 
 class Latency:
@@ -78,7 +78,7 @@ class Latency:
 
     @property
     def value(self) -> float:
-        """μ, or 0 where nothing was measured."""
+        """μ, or 0 if nothing was measured."""
         if not len(self.times):
             return 0.0
         if self.percentile is None:
@@ -86,13 +86,13 @@ class Latency:
         return float(np.percentile(self.times, self.percentile))
 
     def expected(self, load: float) -> float:
-        """μ̂, the latency to expect at this load. Where the load is not known it is μ."""
+        """μ̂, the latency to expect at this load. If no load is known it is μ."""
         if self._each is None:
             return float(self.expected_at(np.array([load]))[0])
         return self.value if load < 0.0 else float(self._at(np.array([load]), self._each)[0])
 
     def expected_at(self, loads: Floats) -> Floats:
-        """Return μ̂ at each of these loads; with ``each`` it is drawn through a few of them."""
+        """Return μ̂ at each of these loads; with ``each`` it is interpolated between a few of them."""
         if self._each is not None:
             knots = np.linspace(0.0, max(float(loads.max(initial=0.0)), 1e-300), _KNOTS)
             return np.asarray(np.interp(loads, knots, self._at(knots, self._each)))
@@ -104,7 +104,7 @@ class Latency:
 
     @property
     def fixed_part(self) -> float:
-        """What remains of the latency at no load."""
+        """The part of the latency that remains at no load."""
         if self._each is not None:
             return float(self._at(np.zeros(1), self._each)[0])
         return float(self.usual[2] / max(self.usual[3], 1e-300))
@@ -118,7 +118,7 @@ class Latency:
         return np.asarray(np.percentile(self.fixed + (self.times - self.fixed) * ratio, percentile, axis=1))
 
     def room(self, mean: float, count: int) -> float:
-        """Return what the next measurements may take in all for the mean to be this."""
+        """Return how much time the next measurements may take in all for the mean to be ``mean``."""
         stay = min(len(self.times), max(0, self.size - count))
         rest = float(self.times[len(self.times) - stay :].sum())
         return (stay + count) * mean - rest
@@ -128,7 +128,7 @@ class Latency:
         return {"times": self.times, "loads": self.loads, "fixed": self.fixed, "usual": self.usual}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self.times, self.loads, self.fixed, self.usual = (
             state[name].astype(np.float64) for name in ("times", "loads", "fixed", "usual")
         )

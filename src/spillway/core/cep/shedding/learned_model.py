@@ -1,4 +1,4 @@
-"""What a strategy begins with: classes of runs and events, and what they bring and take."""
+"""The learned data that a strategy begins with: classes of runs and events, and what they bring and take."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from spillway.core.cep.shedding.pair_prices import Pairs
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """Trees by state, the tree of events that complete matches, and the cost models as they begin.
+    """Trees by state, the tree of events that complete matches, and the initial cost models.
 
     ``selectivity`` is matches per event by type, with 0 for types that the query does not name. ``pair_matches``
     and ``pair_examined`` are by class of run and event, ``pair_born`` are runs by [class, slice] and ``pair_rate``
-    events by class, per slice of time (see pairs). Where one of the last two elements repeats there are none of them.
+    events by class, per slice of time (see ``pair_prices``). They are missing where one of the last two elements
+    repeats.
     """
 
     trees: tuple[Tree, ...]
@@ -40,7 +41,7 @@ class Learned:
 
     @classmethod
     def nothing(cls, states: int, types: int, slices: int, *, last_repeats: bool = False) -> Learned:
-        """Return what is known before anything was seen: one class of everything, and no numbers."""
+        """Return a model without any knowledge: a single class for everything, and no numbers."""
         empty = CostModel.empty(states, 1, slices)
         return cls(
             trees=(Tree.single(),) * states,
@@ -62,15 +63,15 @@ class Learned:
 
     @property
     def classes(self) -> int:
-        """How many classes a state has at most."""
+        """The largest number of classes of a state."""
         return int(self.gain.shape[1])
 
     def model(self) -> CostModel:
-        """Return the cost model of runs as it begins."""
+        """Return the initial cost model of runs."""
         return CostModel(self.gain.copy(), self.own.copy(), self.cost.copy(), self.completes.copy())
 
     def events(self) -> EventModel:
-        """Return the model of events that complete matches as it begins."""
+        """Return the initial model of events that complete matches."""
         model = EventModel(len(self.event_rate))
         model.rate, model.work = self.event_rate.copy(), self.event_work.copy()
         model.matches, model.per_event = self.event_matches.copy(), self.per_event.copy()
@@ -78,7 +79,7 @@ class Learned:
         return model
 
     def pairs(self) -> Pairs | None:
-        """Return what runs and events bring to each other as it begins; None where there are no pairs."""
+        """Return the initial counts of pairs of runs and events; None where there are no pairs."""
         if not len(self.pair_rate):
             return None
         more = ((0, self.classes - len(self.pair_matches)), (0, 0))

@@ -1,30 +1,38 @@
-"""What all strategies have in common: the cost model kept up to date, the latency measured, the violation told.
+"""The load monitor of all strategies: updates the cost model, measures the latency, and computes the violation.
 
-``Watch.violation`` takes in what was seen since the last check and returns v. The load of the runs grows between
-two checks, as new ones are made. The average of what the last check left and what this one finds belongs to the
-measurement, and half of the growth is added to what is expected until the next check. With μ̂ the latency to expect
-if nothing is shed, and c the part of the latency that the runs cause which are there now, the share of them that
-has to go is
+``Watch.violation`` takes the observations since the last check and returns v. The load of the runs grows between two
+checks, because new runs are made. A measurement is paired with the average of the load after the last check and the
+load at this one, and half of the growth is added to the load expected until the next check. With μ̂ the latency to
+expect if nothing is shed, and c the part of it that the present runs cause, the share of these runs that has to go is
 
     v = (μ̂ - θ') / c            at most 1
 
-**Percentiles.** A percentile of all events is that of the busiest moments. For it the load is told per event (see
-looks) and noted for each measurement as it was on the way from one check to the next. What is added to it is the
-largest growth of late, which fades over n measurements, not half of the last one. Where much time passes between two
-checks runs come and go, and the load was at least what events examined.
+**Percentiles.** A percentile of all events depends on the busiest moments. For it the load is computed per event (see
+examinations), and for each measurement it is interpolated between the two checks. Instead of half of the last growth,
+the largest recent growth, which fades over n measurements, is added to the expected load. Where much time passes
+between two checks, runs appear and expire in between, and the load was at least what events examined.
 
-**Ahead.** The mean of the last n measurements may leave room for more than θ' in the next ones, and what brings
-something is not shed as long as it does. What brings nothing would use that room up. ``Watch.lasting`` is v without
-it: how much would have to go if events go on to take what they take now.
+**Ahead.** The mean of the last n measurements may leave room for more than θ' in the next ones. As long as it does,
+groups that bring matches are not shed. Groups that bring nothing would only use up that room. ``Watch.lasting`` is v
+without this room: how much would have to go if events continue to take what they take now.
 
-**Events.** Where a share k of the events that complete matches is let in, runs are examined as much less often: the
-load is that of runs that wait for other events, and k times that of runs that wait for these. k is relative to how
-many of them come in the long run, so it is above 1 where by chance there were more.
+**Events.** Where a share k of the events that complete matches is admitted, runs are examined less often in
+proportion: the load is that of runs that wait for other events, plus k times that of runs that wait for these. k is
+relative to the number of such events in the long run, so it is above 1 if by chance there were more.
 
-**At once.** By chance more events may come that take long than on average. Runs that are shed for that are missing
-when it is over; events that are discarded for a moment are not. ``Watch.room`` tells what the next events may take so
-that the mean is still within θ' at the next check (see latency), and what one of them takes with the runs that
-are there. It is for strategies that discard events, and for a mean over all events only.
+**At once.** By chance there may be more expensive events than on average. Runs that are shed for that are missing
+afterwards; events that are discarded for a moment are not. ``Watch.room`` returns how much time the next events may
+take so that the mean is still within θ' at the next check (see latency), and how much one of them takes with the
+present runs. It is only for strategies that discard events, and for a mean over all events.
+
+======  ==============================================================================
+symbol  meaning
+======  ==============================================================================
+v       ``violation``: share of the load of the present runs that has to go
+θ'      the bound less the margin (see trigger)
+n       ``smooth``: over how many measurements the latency is taken
+k       share of the events that complete matches that is admitted
+======  ==============================================================================
 """
 
 from __future__ import annotations
@@ -48,16 +56,16 @@ from spillway.core.state.blob import together, under
 from spillway.errors import unknown
 
 Over = Literal["all", "completing"]
-_EARLY = 0.02  # of the last n measurements together
-_AHEAD = 4  # parts of n: as many measurements are looked ahead
+_EARLY = 0.02  # of the time that n measurements may take together
+_AHEAD = 4  # the room is computed for the next n / 4 measurements or more
 
 
 @dataclass(frozen=True, kw_only=True)
 class WatchConfig:
-    """The bound and what it is on.
+    """The bound, and the latency that it applies to.
 
     - ``over``: ``"all"`` events, or only those that can complete a match (``"completing"``) and are not discarded.
-    - ``smooth``: over how many of them; ``percentile``: None for the mean.
+    - ``smooth``: over how many of these events; ``percentile``: which percentile of them, None for the mean.
     """
 
     trigger: TriggerConfig
@@ -71,7 +79,7 @@ class WatchConfig:
         require_whole("smooth", self.smooth, 1, 10**7)
 
     def build(self, model: CostModel) -> Watch:
-        """Return the watch over a cost model."""
+        """Return the load monitor for a cost model."""
         return Watch(self, model)
 
 
@@ -95,9 +103,9 @@ class Watch:
         self.lasting = 0.0
 
     def violation(self, seen: Seen, usually: float = 1.0) -> float:
-        """Take in what was seen, and return v: the share of the work that has to go.
+        """Take the observations since the last check, and return v: the share of the work that has to go.
 
-        ``usually`` is the share of events that complete matches which would be let in from now on.
+        ``usually`` is the share of the events that complete matches that would be admitted from now on.
         """
         alive = seen.counts.alive
         passed = seen.share_of_slice / self.model.slices
@@ -133,7 +141,7 @@ class Watch:
 
     @property
     def takes(self) -> Floats:
-        """What a run takes by itself: per event where a percentile of all is to be held, else per slice."""
+        """The work of a run by itself: per event if a percentile of all events is bounded, else per slice."""
         return self.model.own if self.looks is None else self.looks.table(self.model.own)
 
     def expected(self, alive: Floats, kept: float = 1.0) -> float:
@@ -141,14 +149,14 @@ class Watch:
         return self.latency.expected(self.load(alive, kept))
 
     def _allowed(self, count: int) -> float | None:
-        """Return what the next measurements may take on average: the target, or more where the last took less."""
+        """Return how long the next measurements may take on average: the target, or more if the last took less."""
         ahead = max(count, self.config.smooth // _AHEAD)
         if self.config.percentile is not None or len(self.latency.times) < self.config.smooth:
             return None
         return max(0.0, self.latency.room(self.trigger.target_s, ahead) / ahead)
 
     def _note(self, seen: Seen, forget: float) -> float:
-        """Note what events took, and return k."""
+        """Note how long events took, and return k."""
         able = seen.classes >= 0
         if not len(able):
             return 1.0
@@ -168,7 +176,7 @@ class Watch:
         return count / (len(able) * arrived / events) if arrived > 0.0 and self.momentary else 1.0
 
     def load(self, alive: Floats, kept: float = 1.0) -> float:
-        """Return the load of runs, where a share of the events that complete matches is let in."""
+        """Return the load of runs if a share ``kept`` of the events that complete matches is admitted."""
         takes = self.takes
         last = self.model.load(alive, only_last=True, takes=takes)
         if self.only_last:
@@ -177,7 +185,7 @@ class Watch:
 
     @property
     def momentary(self) -> bool:
-        """Whether it helps to discard events for a moment: where the mean of all events is to be held."""
+        """Whether discarding events for a moment helps: only if the mean over all events is bounded."""
         return not self.only_last and self.config.percentile is None
 
     def leave(self, alive: Floats) -> None:
@@ -185,9 +193,9 @@ class Watch:
         self._left = alive
 
     def room(self, count: int, rank: Floats | None = None) -> Room | None:
-        """Return what as many events may take from now on, if that is what is to be held.
+        """Return how much time the next ``count`` events may take, if the mean over all events is bounded.
 
-        It is for events that complete matches. Where the others take most of the time, to discard these would not
+        It is for discarding events that complete matches. Where the other events take most of the time this would not
         help, and there is no such limit.
         """
         if not self.momentary:
@@ -202,10 +210,10 @@ class Watch:
         return Room(room, each, rest / max(others, 1.0), early, rank)
 
     def learn(self, seen: Seen) -> bool:
-        """Count; at the end of a time slice adapt the cost model. Return whether one has ended.
+        """Count; at the end of a time slice adapt the cost model. Return whether a slice has ended.
 
-        Work on runs of the last state is counted as if all events that complete matches had been let in, and as many
-        had come as usually do: else a slice with more of them would make runs look dearer.
+        Work on runs of the last state is counted as if all events that complete matches had been admitted, and as if
+        their number had been average: else a slice with more of them would make runs look more expensive.
         """
         self.model.expose(seen.counts.alive, seen.share_of_slice)
         counted = (seen.counts.completed, seen.counts.own, seen.counts.tested)
@@ -230,7 +238,7 @@ class Watch:
         return True
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
-        """Return all that it remembers, as arrays; the cost model is not among it."""
+        """Return the state as arrays, without the cost model."""
         numbers = np.array([self.trigger.margin, self.trigger.waited, self._passed, self._pace, self._growth])
         own = {"numbers": numbers, "sums": np.stack(self._sums), "let_in": self._let_in}
         own |= {"left": self._left, "usual": self._usual}
@@ -238,7 +246,7 @@ class Watch:
         return own | together({"latency": self.latency.snapshot(), "looks": looks})
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         margin, waited, self._passed, self._pace, self._growth = state["numbers"].tolist()
         self.trigger.margin, self.trigger.waited = margin, int(waited)
         self._left, self._usual = (state[name].astype(np.float64) for name in ("left", "usual"))
@@ -249,7 +257,7 @@ class Watch:
             self.looks.restore(under("looks.", state))
 
     def _fixed(self, seen: Seen) -> float:
-        """The part of the work that is not examinations; a match and the event itself are a unit each."""
+        """Return the part of the work that is not examinations; a match and the event itself are a unit each."""
         if self.only_last:
             at = (seen.classes >= 0) & seen.kept
             rest, total = float((seen.matches[at] + 1).sum()), float(seen.work[at].sum())

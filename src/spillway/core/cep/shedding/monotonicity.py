@@ -1,10 +1,9 @@
-"""Whether shedding may invent matches (Section III-A).
+"""Decides whether shedding may invent matches (Section III-A).
 
-Without negation and under the policy ``any`` a match needs its own rows and nothing else: whoever loses rows or
-runs loses matches and gains none. Under ``next`` and ``strict`` a row that is discarded no longer stands between
-two others, and a match may come out that is none. Removing runs never invents a match. Negation would be as bad,
-but rows of negated elements are not discarded by hybrid shedding; strategies that discard rows of all types do
-invent matches.
+Without negation and under the policy ``any`` a match needs its own rows and nothing else: discarding rows or runs
+only loses matches. Under ``next`` and ``strict`` a discarded row no longer stands between two others, so a match
+may be found that is not among all matches. Removing runs never invents a match. Discarding rows of negated elements
+would invent matches too, but hybrid shedding does not discard them; strategies that discard rows of all types do.
 """
 
 from __future__ import annotations

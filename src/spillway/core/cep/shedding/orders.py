@@ -1,4 +1,4 @@
-"""What a strategy sees at a check, and what it orders: the same values for all strategies."""
+"""The observations that a strategy gets at a check, and the orders it returns: the same values for all strategies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Seen:
     - ``times``: how long each event took, in seconds; ``work``: the same in units.
     - ``kept``: which were not discarded; ``matches``: how many each completed.
     - ``classes``: the classes of events that can complete a match, -1 for others.
-    - ``counts``: of runs; the sums are since the last check.
+    - ``counts``: the counts of runs; the sums are since the last check.
     - ``examined``: how many runs were examined.
     - ``share_of_slice``: how much of a time slice has passed.
     - ``pairs``: matches by class of the run and of the event; ``offered``: runs made or refused, by state, class and
@@ -38,11 +38,12 @@ class Seen:
 
 
 class Room(NamedTuple):
-    """What the next events may take together, in seconds, where each is expected to take so much.
+    """The time that the next events may take together, in seconds, and the time that each is expected to take.
 
     - ``all_s``: all of them; ``completing_s``, ``other_s``: one that can complete a match, and any other.
-    - ``early_s``: how much sooner those go whose rank is at most ``cheap``.
-    - ``rank``: which go first if they would take more, by class of those that can complete a match; None for any.
+    - ``early_s``: how much sooner events are discarded whose rank is at most ``cheap``.
+    - ``rank``: by class of events that can complete a match, which are discarded first if they would take more; None
+      for any.
     """
 
     all_s: float
@@ -55,15 +56,15 @@ class Room(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Orders:
-    """What to do until the next check. All are shares of what is to go; None where nothing of the kind goes.
+    """What to do until the next check. All fields are shares to shed; None where nothing of the kind is shed.
 
-    - ``shed``: of the runs that are there, by state, class and slice, once.
+    - ``shed``: of the present runs, by state, class and slice, once.
     - ``refuse``: of the runs that would be made, by state, class and slice.
-    - ``unwanted``: the same table, where events are discarded that could only make such runs.
+    - ``unwanted``: the same table, if events are discarded that could only make such runs.
     - ``events``: of the events that can complete a match, by class.
     - ``types``: of all events, by type; the last entry is for types that the query does not name.
     - ``keys``: of the values of the key, with all of their events.
-    - ``room``: what the next events may take; where they would take more further ones are discarded.
+    - ``room``: how much time the next events may take; if they would take more, further ones are discarded.
     - ``spare``: the share of runs and events that is never shed, to learn from.
     """
 

@@ -1,36 +1,36 @@
-"""What runs and the events that complete them bring to each other, and at which price each of them should go.
+"""Prices for pairs: what classes of runs and classes of events bring together, and the price at which each is shed.
 
 A match takes a run of the last state and an event of the last element. How many matches a class of runs brings
-depends on which classes of events are let in, and the other way round. If events with c.V = 8 are discarded, runs
-with a.V + b.V = 8 look worthless; if these are shed, so do the events, and neither is ever seen to be worth anything
-again. Hence what is kept here does not depend on what is shed now:
+depends on which classes of events are admitted, and the other way round. If events with c.V = 8 are discarded, runs
+with a.V + b.V = 8 look worthless; if these are shed, the events look worthless, and neither is ever observed to be
+worth anything again. Hence the values that are kept here do not depend on what is shed now:
 
     p(s, v)   matches per examination of a run of class s by an event of class v
     b(s, z)   runs of class s that are offered, made or refused, at age z, per slice of time
     r(v)      events of class v that arrive, discarded or not, per slice of time
 
-p is a ratio of two counts, so fewer examinations make it less precise but not smaller; witnesses keep it going. What
-is missing to some examinations is filled up with such of half the success of the best pair in the history. So
-pairs of which nothing is known are tried, and are found out soon.
+p is a ratio of two counts, so fewer examinations make it less precise but not smaller; witnesses keep it up to date.
+A pair with few examinations gets fictitious ones, with half of the success of the best pair in the training rows. So
+pairs about which nothing is known are tried, and their worth is soon known.
 
 **Cores.** With S and V the classes that are kept, the worth of a class, in matches per examination, is
 
     ρ(s) = Σ_V r(v) p(s, v) / Σ_V r(v)             ρ(v) = Σ_S b(s) p(s, v) / Σ_S b(s)
 
 The core of a price λ is a choice of S and V in which all are worth more than λ. Cores are nested, and found by
-peeling: take away the class that is worth least, compute the others anew, and so on. The **core price** κ of a class
-is the largest worth at which one was taken away up to then: it is in the core of λ just if κ > λ. So 8 and 8 have one
-price, and go and come together. Another choice may bring more for the same work: the order in which classes go is
-greedy.
+peeling: remove the class that is worth least, recompute the others, and so on. The **core price** κ of a class is the
+largest worth at which a class was removed up to then: the class is in the core of λ if and only if κ > λ. So the runs
+and events of the example (8 and 8) have one price, and are shed and kept together. Another choice may bring more for
+the same work: the order in which classes are removed is greedy.
 
 **Memory.** Counts fade with weight w per slice of time, but not faster than over ``least_events`` events: a short
-window has too few to tell classes apart. Matches may be rare: the last few hundred of them are always remembered. If
-many of the events of the last few checks are of other classes than before, the stream has changed, and r begins
-anew with what came lately.
+window has too few events to distinguish classes. Matches may be rare: the last few hundred of them are always
+counted. If many of the events of the last few checks are of other classes than before, the stream has changed, and
+r starts again from the recent events.
 
 **Repetition.** Where the element before the last repeats, its runs also bring matches through longer runs of the same
-state, which p does not count: a path of one trip would be worth nothing. There are no pairs then, and runs are worth
-what the cost model says.
+state, which p does not count: a path of one trip would be worth nothing. Then there are no pairs, and the cost model
+gives the worth of runs.
 
 >>> p = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])  # runs that nothing completes, and two kinds of pairs
 >>> runs, events = cores(p, born=np.array([5.0, 1.0, 3.0]), rate=np.array([1.0, 1.0]))
@@ -51,14 +51,14 @@ from spillway.core.arrays import Bools, Floats, Ints
 from spillway.core.cep.shedding.cost_model import FEW_MATCHES
 from spillway.core.kernel import kernel
 
-_LITTLE = 20.0  # examinations; what was seen less often does not fade, so that it is not hoped for again
-_RECENT, _LEAST_RECENT = 0.7, 30.0  # what is left of recent events after a check, and how many tell something
-_CHANGED = 0.08  # a surprise that makes forget what was before
-_HOPE = 16.0  # examinations, before which success is hoped for
+_LITTLE = 20.0  # examinations; counts up to this do not fade, or fictitious success would be added again
+_RECENT, _LEAST_RECENT = 0.7, 30.0  # how recent events fade per check, and how many are enough
+_CHANGED = 0.08  # a surprise above this discards the older events
+_HOPE = 16.0  # examinations; a pair with fewer is filled up with fictitious ones
 
 
 class Pairs:
-    """Counts of pairs, of runs offered and of events arrived."""
+    """The counts of pairs, of runs offered and of events that arrived."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Pairs:
 
     @property
     def surprise(self) -> float:
-        """How much more of what came lately is not what came before than chance explains, up to 1."""
+        """How much the recent events differ from the earlier ones beyond random variation, up to 1."""
         if self.recent.sum() < _LEAST_RECENT or self.arrived.sum() <= 0.0:
             return 0.0
         lately, before = self.recent / self.recent.sum(), self.arrived / self.arrived.sum()
@@ -119,7 +119,7 @@ class Pairs:
 
     @property
     def population(self) -> Floats:
-        """How many runs of each class there would be if none were shed: those offered stay for their window."""
+        """How many runs of each class there would be if none were shed: offered runs stay for their window."""
         left = np.arange(self.born.shape[1], 0, -1) - 0.5
         found: Floats = self.born @ left / max(self.slices, 1e-9)
         return found
@@ -133,12 +133,12 @@ class Pairs:
         return np.where(born > 0.0, of_runs, np.inf), np.where(rate > 0.0, of_events, np.inf)
 
     def found(self, runs: Bools, events: Bools) -> Floats:
-        """Return the matches, per slice of time, with some of the classes only; a row for each choice of them."""
+        """Return the matches per slice of time if only some classes are kept; one row for each choice of classes."""
         p = np.divide(self.matches, self.examined, out=np.zeros_like(self.matches), where=self.examined > 0.0)
         return np.asarray(((runs * self.population) @ p * events * self.rate).sum(axis=1))
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
-        """Return all that it knows, as arrays."""
+        """Return the state as arrays."""
         return {
             "matches": self.matches,
             "examined": self.examined,
@@ -164,7 +164,7 @@ class Pairs:
 def cores(
     p: Floats, born: Floats, rate: Floats, runs: bool = True, events: bool = True
 ) -> tuple[Floats, Floats]:
-    """Return κ of classes of runs and events, of those that may go; the others stay and are infinite."""
+    """Return κ of the classes of runs and of events that may be shed; for the others it is infinite."""
     of_runs, of_events = np.full(len(born), np.inf), np.full(len(rate), np.inf)
     _peel(np.ascontiguousarray(p), born.copy(), rate.copy(), runs, events, of_runs, of_events)
     return of_runs, of_events

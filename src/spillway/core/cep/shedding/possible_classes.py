@@ -1,13 +1,12 @@
-"""Which classes the runs that an event would make may have, looked up by what is known of them.
+"""Looks up which classes the runs that an event would make may have, from the event's own features.
 
-Of the features that a tree tests only those are known that are the event's own. As in
-``spillway.core.cep.engine.class_lookup`` their cuts make cells, and all events of one cell leave the same classes
-possible. So these are found once for each cell, by a walk (see tree), and what is asked of the classes is answered
-for the cells:
+Of the features that a tree tests, only the event's own are known. As in ``spillway.core.cep.engine.class_lookup``
+their cuts make cells, and for all events of one cell the same classes are possible. So these classes are found once
+for each cell, by a walk (see decision_tree), and shares by class are turned into shares by cell:
 
     share of an event = share[cell of the event],    share[cell] = min of share[class] over the classes possible there
 
-If there were more than 4,096 cells the tree is walked for each event.
+If there would be more than 4,096 cells, the tree is walked for each event.
 
 >>> by_first = Possible(Tree.of([(0, 2.5), 0, (1, 7.5), 1, 2]), known=[True, False])
 >>> by_first.least(np.array([1.0, 0.5, 0.25]), [np.array([1.0, 3.0, np.nan]), None], count=3).tolist()
@@ -42,7 +41,7 @@ class Possible:
         return np.unique(cuts[~np.isnan(cuts)])
 
     def _points(self) -> Floats:
-        """Return a row of features from each cell: the upper end of each interval, of the last one NaN."""
+        """Return one row of features for each cell: the upper end of each interval, and NaN for the last one."""
         points = np.zeros((self.cells, len(self._known)))
         ends = [np.append(cuts, np.nan) for cuts in self._cuts.values()]
         for feature, values in zip(self._cuts, np.meshgrid(*ends, indexing="ij"), strict=True):
@@ -50,7 +49,7 @@ class Possible:
         return points
 
     def least(self, by_class: Floats, columns: Sequence[Floats | None], count: int) -> Floats:
-        """Return for each of ``count`` rows the least number over its classes, 1 at most; None is not known."""
+        """Return for each row the least number over its possible classes, at most 1; a None column is not known."""
         if self._table is None:
             features = np.stack([np.zeros(count) if x is None else x for x in columns], axis=1)
             return _least(self.tree.possible(features, self._known), by_class)

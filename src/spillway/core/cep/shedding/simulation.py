@@ -1,7 +1,7 @@
 """A pattern under a latency bound in virtual time: the paper's experiments, the same on every machine.
 
 An event takes as long as its work: runs examined, runs made and matches, in units, times seconds per unit. So the
-latency is the work, and the bound can be put as a share of the latency without shedding. Checks are made every
+latency is the work, and the bound can be a share of the latency without shedding. Checks are made every
 ``check_events`` events.
 
     recall      matches found / matches without shedding
@@ -39,12 +39,12 @@ StrategyName = Literal[
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of a stream.
+    """The results for a stream.
 
     - ``times``: seconds per event; ``measured``: which of them count for the latency.
-    - ``matches``: per event, as it completes them; of a pattern that ends with a negated element also those that are
-      forbidden later. ``kept``: which events were processed.
-    - ``smoothed``: μ at each check; ``found``: the matches themselves, if they were asked for.
+    - ``matches``: per event, how many it completes; for a pattern that ends with a negated element this includes
+      those that are forbidden later. ``kept``: which events were processed.
+    - ``smoothed``: μ at each check; ``found``: the matches themselves, if they were requested.
     - ``shed_runs``: how many runs were removed or refused; ``offered_runs``: how many were made or refused.
     """
 
@@ -58,7 +58,7 @@ class Outcome:
     found: pa.Table | None
 
     def recall(self, truth: Outcome, since: int = 0) -> float:
-        """Return the share of the matches that were found, of those completed since an event."""
+        """Return the share of the matches that were found, among those completed from event ``since`` on."""
         return float(self.matches[since:].sum() / max(1, truth.matches[since:].sum()))
 
     @property
@@ -67,7 +67,7 @@ class Outcome:
         return float(1.0 - self.kept.mean()) if len(self.kept) else 0.0
 
     def latency_s(self, since: int = 0, percentile: float | None = None) -> float:
-        """Return the mean latency of the events that count, since an event, or a percentile of it."""
+        """Return the mean latency (or a percentile) of the events that count, from event ``since`` on."""
         times = self.times[since:][self.measured[since:]]
         if not len(times):
             return 0.0
@@ -76,7 +76,7 @@ class Outcome:
     def held(
         self, bound_s: float, size: int = 1000, percentile: float | None = None, since: int = 0
     ) -> float:
-        """Return in which share of the intervals of ``size`` measurements the bound was held."""
+        """Return the share of the intervals of ``size`` measurements in which the bound was kept."""
         times = self.times[since:][self.measured[since:]]
         intervals = times[: len(times) // size * size].reshape(-1, size)
         if not len(intervals):
@@ -96,7 +96,7 @@ def strategy_of(
     select: Selection = "split",
     unshed_s: float | None = None,
 ) -> Strategy | None:
-    """Return the strategy of a name, with what was learned; ``unshed_s`` is the latency without shedding."""
+    """Return the strategy with this name and the learned models; ``unshed_s`` is the latency without shedding."""
     if name not in get_args(StrategyName):
         raise unknown("strategy", name, get_args(StrategyName))
     if name == "none":
@@ -116,7 +116,7 @@ def strategy_of(
 
 
 def _by_type(learned: Learned) -> tuple[float, ...]:
-    """Return the selectivity of types; where no match was found they are all alike."""
+    """Return the selectivity of types; if no match was found all are equal."""
     found = learned.selectivity
     return found if any(found) else (1.0,) * len(found)
 
@@ -139,8 +139,8 @@ def simulate(
     """Process a table under a strategy, in virtual time. ``each`` is called after every check.
 
     ``unit_s`` are seconds per unit of work, one number or one per type of the query and one for other types;
-    ``resource`` is what the cost model takes as Ω, and was learned with. With a ``clock``, which tells seconds, time
-    is not virtual: what the events between two checks took is shared among them by their work.
+    ``resource`` is Ω of the cost model, the same as in learning. With a ``clock`` in seconds, time is not virtual:
+    the time between two checks is divided among the events in proportion to their work.
     """
     require_whole("check_events", check_events, 1, 10**9)
     patterns = tracked(config, learned).build()
@@ -178,7 +178,7 @@ def simulate(
 
 
 def tracked(config: PatternConfig, learned: Learned) -> PatternConfig:
-    """Return the configuration of an engine that can shed by what was learned."""
+    """Return the configuration of an operator that can shed with the learned models."""
     return replace(config, tracked=True, classes=learned.classes, slices=learned.gain.shape[2])
 
 

@@ -1,4 +1,4 @@
-"""What a strategy knows as bytes; a state of another strategy, or of other classes, is refused."""
+"""The state of a strategy as bytes; the state of another strategy, or of other classes, is refused."""
 
 from __future__ import annotations
 

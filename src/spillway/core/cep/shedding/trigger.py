@@ -1,22 +1,22 @@
-"""When to shed and how much: a bound on the latency, and a margin that learns how often it was passed (Section
-III-B).
+"""The trigger: decides when to shed and how much, from a bound on the latency and a margin that is learned.
+
+This is the trigger of Section III-B; the margin depends on how often the bound was exceeded.
 
 With θ the bound and m the margin, nothing is shed while μ̂ <= θ' = (1 - m) θ. Otherwise the share of the work that
 has to go is the violation, as in Equation 6,
 
     v = (μ̂ - θ') / μ̂
 
-and D is chosen for it. Between two sheddings at least ``delay_events`` events pass.
+and the shedding set D is chosen for it. Between two sheddings at least ``delay_events`` events pass.
 
-**Margin.** The paper says that the bound should be chosen somewhat lower than what is needed, for shedding takes a
-moment to show. How much lower is learned here: μ should be within θ for a share ``held`` of the time, so at each
-check
+**Margin.** The paper says that the bound should be chosen somewhat lower than needed, because shedding takes effect
+with a delay. How much lower is learned here: μ should be within θ for a share ``held`` of the time, so at each check
 
     μ > θ:   m grows by  step · held               otherwise:   m falls by  step · (1 - held)
 
-which is at rest just where that share is met, whatever the noise. m begins with 1 % and is at most ``most_margin``.
-It falls no further than to ``least_margin``, or to where it began if that is less: else after a long quiet time the
-first rise would pass the bound.
+which is in equilibrium exactly where that share is met, whatever the noise. m begins with 1 % and is at most
+``most_margin``. It falls no further than to ``least_margin``, or to its initial value if that is less: else the first
+rise after a long quiet time would exceed the bound.
 
 >>> trigger = TriggerConfig(bound_s=1.0).build()
 >>> trigger.violation(0.9), round(trigger.violation(2.0), 3)
@@ -32,11 +32,11 @@ from spillway.core.checks import require_number, require_whole
 
 @dataclass(frozen=True, kw_only=True)
 class TriggerConfig:
-    """The bound and how it is held.
+    """The bound and how it is kept.
 
     - ``bound_s``: θ, in seconds.
     - ``held``: in which share of the checks μ should be within the bound.
-    - ``margin``: m to begin with; ``margin_step``: how fast it learns, 0 for a fixed one.
+    - ``margin``: the initial m; ``margin_step``: how fast it is learned, 0 for a fixed margin.
     - ``delay_events``: the paper's j, how many events have to pass before runs are shed again.
     """
 
@@ -63,7 +63,7 @@ class TriggerConfig:
 
 
 class Trigger:
-    """Turns latencies into how much to shed."""
+    """Computes from the latency how much to shed."""
 
     def __init__(self, config: TriggerConfig) -> None:
         self.config = config
@@ -76,9 +76,9 @@ class Trigger:
         return (1.0 - self.margin) * self.config.bound_s
 
     def learn(self, latency_s: float, events: int, pace: float = 1.0) -> None:
-        """Note a check: the measured μ, and how many events passed since the last one.
+        """Update the margin at a check: the measured μ, and how many events passed since the last check.
 
-        ``pace`` slows the margin down for strategies that need longer than a few checks to show.
+        ``pace`` slows the margin down for strategies that take effect only after more than a few checks.
         """
         c = self.config
         late = latency_s > c.bound_s
@@ -88,14 +88,14 @@ class Trigger:
         self.waited += events
 
     def violation(self, expected_s: float, allowed_s: float | None = None) -> float:
-        """v, or 0 where the bound holds; ``allowed_s`` is used instead of the target where it is given."""
+        """Return v, or 0 if the bound is kept; ``allowed_s`` replaces the target where it is given."""
         target_s = self.target_s if allowed_s is None else allowed_s
         if expected_s <= target_s:
             return 0.0
         return (expected_s - target_s) / expected_s
 
     def may_shed(self) -> bool:
-        """Whether the delay has passed; if so it begins anew."""
+        """Return whether the delay has passed; if so, it starts again."""
         if self.waited < self.config.delay_events:
             return False
         self.waited = 0

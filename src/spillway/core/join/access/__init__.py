@@ -1,1 +1,1 @@
-"""How matches are found: nested loops, or an index."""
+"""Access paths: how a join finds matches, by nested loops or with an index."""

@@ -1,4 +1,7 @@
-"""How matches are found within what was chosen: by a scan, or with one of two indexes. The matches are the same."""
+"""The access paths: a scan or one of two indexes finds the matches within the selected ranges.
+
+All of them find the same matches.
+"""
 
 from __future__ import annotations
 
@@ -20,28 +23,28 @@ Stores = tuple[Store, Store]
 
 
 class Finder(Protocol):
-    """Keeps what it needs beside the stores, and finds matches."""
+    """An access path: keeps its own structures beside the stores, and finds matches."""
 
     indexed: bool
 
     def added(self, stores: Stores, new: tuple[int, int]) -> None:
-        """Take note of rows at the end of the stores, before any of them is processed."""
+        """Note that rows were added at the end of the stores, before any of them is processed."""
 
     def find(self, stores: Stores, meetings: Meetings, ranges: Ranges, matching: Matching) -> Matches:
-        """Return the matches of rows within their ranges. Rows are given in order, and each once."""
+        """Return the matches of rows within their ranges. Rows are given in order, each row once."""
 
     def expired(self, stores: Stores, matching: Matching) -> None:
-        """Take note that rows below the stores' heads are gone."""
+        """Note that rows below the stores' heads have expired."""
 
     def snapshot(self) -> dict[str, Array]:
-        """Return what is to be kept in the state."""
+        """Return the arrays that belong to the state."""
 
     def restored(self, stores: Stores, matching: Matching, state: Mapping[str, Array]) -> None:
         """Take over stores whose rows have all been processed."""
 
 
 class Scanning:
-    """Compares all, with the help of bit sets."""
+    """Compares a row with all rows of its ranges, with the help of bit sets."""
 
     indexed = False
 
@@ -70,7 +73,7 @@ class Scanning:
 
 
 def finder_of(config: JoinConfig) -> Finder:
-    """Return the way to find matches that a config names."""
+    """Return the access path that a config names."""
     if config.access == "scan":
         return Scanning()
     cut = shedding_of(config.shedding).time_correlation

@@ -1,8 +1,8 @@
 """A hash table from (basic window, item) to a list, in one array, with open addressing.
 
-A slot is a row of four numbers: basic window, item, first node of the list, and 1 if it is in use. Keys that meet are
-moved on to the next slot. When a key goes, those behind it that were moved on move back, so that no slot is ever
-left as a gravestone and the table stays as fast as it was on the first day.
+A slot is a row of four numbers: basic window, item, first node of the list, and 1 if it is in use. On a collision a
+key is put into the next free slot. When a key is removed, keys behind it that were displaced move back. So there are
+no tombstones (slots marked as deleted), and the table does not become slower over time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LEAST = 256
 
 @inlined
 def _home(table: Any, window: int, item: int) -> Any:
-    """Return the slot where a key wants to be."""
+    """Return the preferred slot of a key."""
     z = np.uint64(item) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(window) * np.uint64(0xC2B2AE3D27D4EB4F)
     z = (z ^ (z >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
     return np.int64(z >> np.uint64(20)) & (len(table) - 1)
@@ -44,7 +44,7 @@ def remove(table: Any, slot: int) -> None:
     table[gap, 3] = 0
     at = (gap + 1) & mask
     while table[at, 3]:
-        # a key may fill the gap if the gap lies between where it wants to be and where it is
+        # a key may fill the gap if the gap lies between its preferred slot and its present slot
         if ((at - _home(table, table[at, 0], table[at, 1])) & mask) >= ((at - gap) & mask):
             for part in range(4):
                 table[gap, part] = table[at, part]
@@ -63,7 +63,7 @@ def _rehash(old: Any, new: Any) -> None:
 
 
 def empty_table(keys: int = 0) -> Any:
-    """Return a table with no keys, and room for so many.
+    """Return a table with no keys, and room for ``keys`` of them.
 
     >>> len(empty_table()), len(empty_table(1000))
     (256, 2048)

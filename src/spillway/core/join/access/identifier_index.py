@@ -1,15 +1,14 @@
-"""An inverted index whose lists are sorted by identifier (Section 4.2.1): what the time-ordered one is compared with.
+"""An inverted index whose lists are sorted by identifier (Section 4.2.1), to compare the time-ordered index with.
 
-There is a list for each basic window and item, a binary search tree over hashes of the rows' numbers. Hashes stand
-in for identifiers that have nothing to do with time, and because they are spread at random the trees stay shallow
-without being balanced.
+There is a list for each basic window and item: a binary search tree over hashes of the rows' numbers. The hashes
+stand for identifiers that are unrelated to time. Because they are random, the trees stay shallow without balancing.
 
     insert    down the tree, logarithmic time
     expire    down the tree, logarithmic time
-    search    all of the tree: its rows are in no order of time, so that a part of a basic window costs as
+    search    all of the tree: its rows are not in the order of time, so a part of a basic window costs as
               much as all of it
 
-Everything else is as in :mod:`spillway.core.join.access.time_index`, and so are the matches.
+Everything else is as in :mod:`spillway.core.join.access.time_index`, and the matches are the same.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def insert(view: Any, row: int, window: int, by_window: bool, table: Any) -> Any
 
 @inlined
 def _without(links: Any, first_item: int, node: int) -> Any:
-    """Return what takes the place of a node that goes."""
+    """Return the node that takes the place of a removed node."""
     less, more = links[node - first_item, LESS], links[node - first_item, MORE]
     if less < 0:
         return more
@@ -78,7 +77,7 @@ def _without(links: Any, first_item: int, node: int) -> Any:
 
 @inlined
 def expire(view: Any, row: int, window: int, by_window: bool, table: Any) -> Any:
-    """Take a row out. Return how many keys went."""
+    """Remove a row; return how many keys were removed."""
     _, starts, items, _, _, links, first, first_item = view
     keys, mine = 0, _identifier(row)
     for node in range(starts[row - first], starts[row - first + 1]):
@@ -132,7 +131,7 @@ def probe(
     k: int, at: int, extra: int, ranges: Any, own: Any, other: Any, other_times: Any, length: int, apart: bool,
     table: Any, scratch: Any, stack: Any,
 ) -> Any:  # fmt: skip
-    """Meet rows that have items in common with one; return how many, and the lookups and postings that it took."""
+    """Find the rows that share items with a given row; return how many, and the lookups and postings it took."""
     _, starts, items, weights, _, _, _, first_item = own
     begins, ends, _, parts = ranges
     common, sums, met = scratch

@@ -1,12 +1,12 @@
-"""Both indexes as one: tables, room, and when rows are listed and taken out.
+"""The index of a join, in either of its two kinds: its tables and buffers, and when rows are listed and removed.
 
 A row is listed when it is processed, right before the opposite window is searched, so that an index holds exactly the
-rows that may be met. The kernels stop when a table is more than half full or the buffers for matches might not do;
-they are enlarged, and the kernel goes on where it stopped.
+rows that may be met. The kernels stop when a table is more than half full or when the buffers for matches might be
+too small; these are enlarged, and the kernel continues where it stopped.
 
-What its lists are is up to :mod:`spillway.core.join.access.time_index`, in the order of time, or to
-:mod:`spillway.core.join.access.identifier_index`. Compiled code cannot be handed functions and still be cached, so
-it is told which by a flag.
+The lists are those of :mod:`spillway.core.join.access.time_index`, in the order of time, or those of
+:mod:`spillway.core.join.access.identifier_index`. Compiled code that takes functions as arguments cannot be cached,
+so a flag says which of the two to use.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _insert_all(
     in_time: bool, view: Any, times: Any, low: int, high: int, length: int, by_window: bool, table: Any,
     used: Any, s: int,
 ) -> int:  # fmt: skip
-    """List rows until the table is too full; return the first that is not listed."""
+    """List rows until the table is too full; return the first row that is not listed."""
     starts, first = view[1], view[6]
     for row in range(low, high):
         if used[s] + 2 * (starts[row - first + 1] - starts[row - first]) > len(table) // 2:
@@ -75,7 +75,7 @@ def _search(
     length: int, by_window: Any, tables: Any, used: Any, listed: Any, scratch: Any, nodes: Any, query: Any,
     found: Any, since: int, written: int, work: Any,
 ) -> Any:  # fmt: skip
-    """Process rows from one on; return the first that there was no room for, and how many matches are written."""
+    """Process rows from ``since`` on; return the first row without room, and how many matches are written."""
     meetings, ranges, left, right, times = lent(meetings), lent(ranges), lent(left), lent(right), lent(times)
     tables, scratch, nodes, query, found = lent(tables), lent(scratch), lent(nodes), lent(query), lent(found)
     side, rows, _, low, high = meetings
@@ -155,11 +155,11 @@ class Index:
     indexed = True
 
     def __init__(self, length: int, *, cut: bool, in_time: bool) -> None:
-        """``length`` is that of basic windows, and ``cut`` whether windows are searched by them."""
+        """``length`` is that of basic windows, and ``cut`` whether windows are searched by basic window."""
         self._length, self._cut, self._in_time = length, cut, in_time
         self._tables = [empty_table(), empty_table()]
         self._used = np.zeros(2, np.int64)
-        self._listed = np.zeros(2, np.int64)  # from which row on rows are listed
+        self._listed = np.zeros(2, np.int64)  # by side: the first row that is still listed
         self._most_items = 0
         self._scratch = np.zeros(0, np.int64), np.zeros(0), np.empty(0, np.int64)
         self._nodes, self._query = np.empty(0, np.int64), np.empty(0)
@@ -174,7 +174,7 @@ class Index:
         self._widen(max(len(store.times) for store in stores))
 
     def snapshot(self) -> dict[str, Any]:
-        """Return how many keys there are: an index is made anew from the rows, but in the room that it needs."""
+        """Return how many keys there are: the index is rebuilt from the rows, with room for that many."""
         return {"used": self._used}
 
     def restored(self, stores: Stores, matching: Matching, state: Mapping[str, Any]) -> None:
@@ -211,7 +211,7 @@ class Index:
             matches.make_room(done)
 
     def expired(self, stores: Stores, matching: Matching) -> None:
-        """Take out rows that have left the windows without a row of the other side coming by."""
+        """Remove rows that have left their window while no row of the other side was processed."""
         for s, store in enumerate(stores):
             low = int(self._listed[s])
             if low < store.head:
@@ -231,7 +231,7 @@ class Index:
                 self._tables[s] = larger(self._tables[s])
 
     def _widen(self, rows: int) -> None:
-        """Make room to add up what each row has in common with a query, and for a place in each of its lists."""
+        """Make room to add up what each row has in common with a query, and for a position in each of its lists."""
         if len(self._scratch[0]) < rows:
             self._scratch = np.zeros(rows, np.int64), np.zeros(rows), np.empty(rows, np.int64)
         places = max(self._most_items, 0 if self._in_time else rows) + 1

@@ -1,4 +1,4 @@
-"""What an index has added up for the rows that it met becomes matches."""
+"""Turns what an index has added up for the rows that it met into matches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def report(
     rule: int, at_least: float, size: int, other: Any, common: Any, sums: Any, met: Any, count: int,
     found: Any, written: int,
 ) -> Any:  # fmt: skip
-    """Write the matches among rows that were met, oldest first, and forget what was added up."""
+    """Write the matches among rows that were met, oldest first, and reset what was added up."""
     _, partners, scores = found
     matching = 0
     for i in range(count):

@@ -1,4 +1,4 @@
-"""What the access paths give back: pairs of rows with their scores, and the work that it took to find them."""
+"""The result of an access path: pairs of rows with their scores, and the work that it took to find them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Matching:
 
     @property
     def possible_single(self) -> bool:
-        """Whether two equal single values match: not if two items or a product above 1 are asked for."""
+        """Whether two equal single values match: they do not if two items or a product above 1 are required."""
         return self.at_least <= 1.0
 
 
@@ -51,7 +51,7 @@ class Matches:
     """
 
     def __init__(self, meetings: Meetings, ranges: Ranges) -> None:
-        self._most = ranges.taken  # what each row can match
+        self._most = ranges.taken  # the most matches that each row can have
         room = _LEAST + 2 * len(meetings) + int(self._most.max(initial=0))
         firsts = np.zeros(len(meetings) + 1, np.int64)
         self.found: tuple[Ints, Ints, Floats] = firsts, np.empty(room, np.int64), np.empty(room)
@@ -60,7 +60,7 @@ class Matches:
         self.whole = 0, 0
 
     def make_room(self, row: int) -> None:
-        """Make twice the room, if it might not do for one more row."""
+        """Double the room if it might be too small for one more row."""
         firsts, partners, scores = self.found
         if self.written + self._most[row] <= len(partners):
             return
@@ -71,7 +71,7 @@ class Matches:
         )
 
     def done(self, *, lookups: int = 0, postings: int = 0, whole: tuple[int, int] = (0, 0)) -> Matches:
-        """Cut off the room that was not needed, and say what it took.
+        """Cut off unused room, and note the work that was done.
 
         ``whole`` are the units and the comparisons of rows that met a whole window.
         """
@@ -82,7 +82,7 @@ class Matches:
         return self
 
     def none(self) -> Matches:
-        """Return no matches, for no work."""
+        """Return no matches and no work."""
         self.written = 0
         return self.done()
 

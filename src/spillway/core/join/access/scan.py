@@ -1,12 +1,12 @@
 """Nested loops: a row is compared with every row of the ranges chosen for it.
 
-Stored rows are taken in blocks. For a block the common bits of all rows are counted at once, which the compiler
-turns into vector instructions; then each count is judged by the predicate's rule. Where bits only bound the number
-of common items, or where weights matter, the rows that pass are compared by a merge of their sorted items. Single
-values need no bits: their one item is compared.
+Stored rows are read in blocks. For a block the common bits of all rows are counted at once, which the compiler turns
+into vector instructions; then the predicate's rule is applied to each count. Where bits only bound the number of
+common items, or where weights matter, the rows that pass are compared by a merge of their sorted items. Single values
+need no bits: their one item is compared.
 
-Matches come out in the order of processing, and for one row in the order of time. The buffers for them are filled
-until the matches of one more row might not fit; the caller enlarges them and goes on.
+Matches are written in the order of processing, and for one row in the order of time. Their buffers are filled until
+the matches of one more row might not fit; then the caller enlarges them and continues.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _merge(
     items: Any, weights: Any, low: int, high: int, others: Any, other_weights: Any, starts: Any, first_item: int,
     rows: Any, count: int, commons: Any, products: Any,
 ) -> None:  # fmt: skip
-    """Write how many items a sorted set shares with each of some rows, and their inner products (else 0)."""
+    """Write how many items a sorted set shares with each of some rows, and their inner products (or 0)."""
     weighted = len(weights) > 0
     for c in range(count):
         mine, start, stop = low, starts[rows[c]] - first_item, starts[rows[c] + 1] - first_item

@@ -1,18 +1,18 @@
-"""Sets as a few words of 64 bits, to count common items with a machine instruction.
+"""Stores sets as a few words of 64 bits, so that a machine instruction counts common items.
 
 As long as both windows together have few items, each item gets a bit of its own. Then the words are the set, and the
 number of common items is exact:
 
     |A ∩ B| = popcount(A & B)
 
-With more items than bits, items share bits by a hash. Then the words are a signature, and give a bound: of A's items
-|A| - popcount(A) are hidden behind others, so
+With more items than bits, a hash assigns items to bits, and items share bits. Then the words are a signature, and
+give a bound: of A's items |A| - popcount(A) are hidden behind others with the same bit, so
 
     |A ∩ B| <= popcount(A & B) + |A| - popcount(A)
 
-and only where the bound reaches what the predicate needs are the sorted items themselves compared. Either way the
-answer is exact. Which items have which bit is part of the state, so that a join that goes on need not look at all
-items to find out how many there are; the words themselves are made anew from the rows.
+and the sorted items themselves are compared only where the bound reaches what the predicate needs. Either way the
+answer is exact. Which items have which bit is part of the state, so that a restored join need not count all items
+again; the words themselves are rebuilt from the rows.
 
 ====================  =======================
 distinct items        words
@@ -40,7 +40,7 @@ from spillway.core.join.window_store import Store
 from spillway.core.kernel import kernel
 
 _EXACT_WORDS = (2, 4, 8)
-_SHIFT = 64 - 11  # of a hash, to find a place in a table of 2048
+_SHIFT = 64 - 11  # of a 64-bit hash, to get a position in a table of 2048
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -52,7 +52,7 @@ def popcount(context: Any, word: Any) -> Any:
 
 @inlined
 def _slot(item: int, slots: Any) -> Any:
-    """Return where an item is in a table of items and bits, or the free place where it belongs."""
+    """Return the slot of an item in a table of items and bits, or the free slot where it belongs."""
     slot = np.int64((np.uint64(item) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(_SHIFT))
     while slots[slot, 0] != EMPTY and slots[slot, 0] != item:
         slot = (slot + 1) % len(slots)
@@ -70,7 +70,7 @@ def _tabled(known: Any, bits: Any, slots: Any) -> None:
 def _fill(
     low: int, high: int, first: int, first_item: int, starts: Any, items: Any, words: Any, exact: bool, slots: Any
 ) -> bool:  # fmt: skip
-    """Write the words of rows. Return whether all items have a bit; if one has none, nothing is to be relied on."""
+    """Write the words of rows. Return whether all items have a bit; if one has none, the words must not be used."""
     room = np.uint64(64 * len(words))
     for row in range(low - first, high - first):
         for word in range(len(words)):
@@ -91,10 +91,10 @@ def _fill(
 
 
 class Signatures:
-    """Gives out bits and writes the words of both windows."""
+    """Assigns bits to items and writes the words of both windows."""
 
     def __init__(self, words: int | None = None) -> None:
-        """``words`` = 0 switches them off; None lets their number follow from the items."""
+        """``words`` = 0 switches signatures off; with None the number of words follows from the items."""
         self.fixed = words
         self.words = _EXACT_WORDS[0] if words is None else words
         self.exact = words is None
@@ -103,7 +103,7 @@ class Signatures:
         self._slots = _table(self._known, self._bits)
 
     def write(self, stores: tuple[Store, Store], new: tuple[int, int]) -> None:
-        """Write the words of the last ``new`` rows of each side, and of all rows if bits have to be given anew."""
+        """Write the words of the last ``new`` rows of each side, and of all rows if bits have to be reassigned."""
         if self.words == 0:
             return
         since = [store.end - count for store, count in zip(stores, new, strict=True)]
@@ -122,7 +122,7 @@ class Signatures:
         return {"known": self._known, "bits": self._bits, "form": form}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]], stores: tuple[Store, Store]) -> None:
-        """Take over bits, and write the words of all rows."""
+        """Load the bits of a snapshot, and write the words of all rows."""
         self._known, self._bits = state["known"], state["bits"]
         self._slots = _table(self._known, self._bits)
         self.words, self.exact = int(state["form"][0]), bool(state["form"][1])
@@ -130,7 +130,7 @@ class Signatures:
             self._fill(store, store.head)
 
     def _learn(self, stores: tuple[Store, Store], new: tuple[int, int]) -> bool:
-        """Give bits to items seen for the first time, and return whether there have become too many."""
+        """Assign bits to items seen for the first time; return whether all bits were reassigned for lack of bits."""
         fresh = [
             np.unique(_items(store, store.end - count)) for store, count in zip(stores, new, strict=True)
         ]
@@ -142,7 +142,7 @@ class Signatures:
         live = live[live != EMPTY]
         self._known, self._bits = np.empty(0, np.int64), np.empty(0, np.int64)
         for words in _EXACT_WORDS:
-            if len(live) <= 48 * words:  # leaves some to give
+            if len(live) <= 48 * words:  # leaves a quarter of the bits for new items
                 self.words = words
                 self._give(live)
                 return True

@@ -1,26 +1,27 @@
 """An inverted index whose lists are in the order of time (Section 4.2.2), which for single values is a hash index.
 
 For each item there is a list of the rows that have it, newest first. It is linked through the items' own positions
-in the store: a node is the position of an item, it belongs to one row, and it knows the node before it. A table
-finds the newest node of an item in the whole window and, where rows are sets, in each basic window.
+in the store: a node is the position of an item, belongs to one row, and links to the next older node. A table finds
+the newest node of an item in the whole window and, where rows are sets, in each basic window.
 
-    insert    the new node points to what was the newest, and takes its place: constant time
-    expire    nodes go from the old end, in the order of the rows; a key goes with its newest node: constant time
-    search    from the newest node of the part that is asked for, back in time, until older than the part
+    insert    the new node links to the newest one so far, and takes its place: constant time
+    expire    nodes are removed oldest first, in the order of the rows; a key is removed with its newest
+              node: constant time
+    search    from the newest node of the part that is searched, back in time, until nodes are older than the part
 
-For each row that is met in the lists of the query's items the common items, or their products, are added up. That
-takes the place of the paper's merge with a heap: it needs one addition per node instead of a step in the heap. The
-rows with enough in common are sorted, so that matches come in the order of time as in a scan.
+A row that arrives is the query. For each row in the lists of the query's items, the common items or their products
+are added up. This replaces the paper's merge with a heap: it needs one addition per node instead of a step in the
+heap. The rows with enough in common are sorted, so that matches are in the order of time as in a scan.
 
-A part is a range of rows and may span several basic windows, of which an item may be missing in some: they are looked
+A part is a range of rows and may span several basic windows. An item may be missing in some of them: they are looked
 up from the newest on until one has the item, and from there the links lead through the others. A part that reaches up
-to the present begins at the newest node of all. With single values all parts are found on one way back through the
-one list: probing costs one lookup, however the window is cut.
+to the present begins at the newest node of the whole window. With single values one pass back through the one list
+finds all parts: probing costs one lookup, however the window is cut.
 
 **Work.** A lookup in the table and a node that is read are one unit each.
 
-**Empty sets** are listed under an item of their own. An empty query that is contained in everything matches its whole
-range; that is scanned.
+**Empty sets** are listed under an item of their own. An empty query that is contained in every set matches its whole
+range; that range is scanned.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ from spillway.core.inlined import inlined
 from spillway.core.join.access.hash_table import WHOLE, place, remove
 from spillway.core.join.predicates import PRODUCT
 
-BEFORE, ROW = 0, 1  # columns of the links: the node before, and the row that a node belongs to
+BEFORE, ROW = 0, 1  # columns of the links: the next older node, and the row that a node belongs to
 
 
 @inlined
 def _put(table: Any, window: int, item: int, node: int) -> Any:
-    """Make a node the newest of its list; return what was the newest, and whether the key is new."""
+    """Make a node the newest of its list; return the newest node before, and whether the key is new."""
     slot = place(table, window, item)
     if table[slot, 3]:
         before = table[slot, 2]
@@ -51,7 +52,7 @@ def _put(table: Any, window: int, item: int, node: int) -> Any:
 
 @inlined
 def _take(table: Any, window: int, item: int, node: int) -> Any:
-    """Drop a key if this is the newest node of its list; return how many keys went."""
+    """Remove a key if this is the newest node of its list; return how many keys were removed."""
     slot = place(table, window, item)
     if table[slot, 3] and table[slot, 2] == node:
         remove(table, slot)
@@ -77,7 +78,7 @@ def insert(view: Any, row: int, window: int, by_window: bool, table: Any) -> Any
 
 @inlined
 def expire(view: Any, row: int, window: int, by_window: bool, table: Any) -> Any:
-    """Take a row out; it must be the oldest. Return how many keys went."""
+    """Remove a row, which must be the oldest; return how many keys were removed."""
     _, starts, items, _, _, _, first, first_item = view
     keys = 0
     for node in range(starts[row - first], starts[row - first + 1]):
@@ -99,7 +100,7 @@ def _entry(
     length: int,
     by_window: bool,
 ) -> Any:
-    """Return the newest node of an item in rows [low, high), perhaps a newer one, and how many lookups it took."""
+    """Return the newest node of an item in rows [low, high), or a newer node, and the number of lookups."""
     if high == seen or not by_window:
         slot = place(table, WHOLE, item)
         return (table[slot, 2] if table[slot, 3] else np.int64(-1)), 1
@@ -120,7 +121,7 @@ def _walk(
 ) -> Any:  # fmt: skip
     """Go back in time through lists, and add up what rows of the ranges have in common with the query.
 
-    The lists are read in turns: a step in one need not wait for the memory that a step in another has asked for.
+    The lists are read in turns, so that a step in one list does not wait for the memory access of another.
     """
     _, starts, _, weights, _, links, first, first_item = other
     read, left, weighted = 0, len(nodes), len(weights) > 0
@@ -156,7 +157,7 @@ def _enter(
     own: Any, at: int, extra: int, other: Any, other_times: Any, table: Any, length: int, apart: bool,
     seen: int, low: int, high: int, nodes: Any, query: Any,
 ) -> Any:  # fmt: skip
-    """Find where the lists of a row's items begin, that of the empty set as an ``extra`` one; return the lookups."""
+    """Find the newest nodes of a row's items, the empty set being an ``extra`` item; return the lookups."""
     _, starts, items, weights, _, _, _, first_item = own
     lookups, count, begin = 0, starts[at + 1] - starts[at], starts[at] - first_item
     for n in range(count + extra):
@@ -172,7 +173,7 @@ def probe(
     k: int, at: int, extra: int, seen: int, rule: int, ranges: Any, own: Any, other: Any, other_times: Any,
     length: int, apart: bool, table: Any, scratch: Any, nodes: Any, query: Any,
 ) -> Any:  # fmt: skip
-    """Meet rows that have items in common with one; return how many, and the lookups and postings that it took."""
+    """Find the rows that share items with a given row; return how many, and the lookups and postings it took."""
     begins, ends, _, parts = ranges
     common, sums, met = scratch
     lists = own[1][at + 1] - own[1][at] + extra
@@ -183,7 +184,7 @@ def probe(
             *(own, at, extra, other, other_times, table, length, apart, seen),
             *(parts[begin, 0], parts[p, 1], nodes, query),
         )
-        # sums are to be added in the order of the items, as a merge does: then one list after the other
+        # products must be added in the order of the items, as in a merge: then one list is read after the other
         together = 1 if rule == PRODUCT else lists
         for n in range(0, lists, together):
             count, read = _walk(

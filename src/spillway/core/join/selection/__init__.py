@@ -1,1 +1,1 @@
-"""Which comparisons are made: how many, in which part of the windows, for which rows."""
+"""The selection of comparisons: how many, in which part of the windows, and for which rows."""

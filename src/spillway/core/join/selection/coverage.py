@@ -1,9 +1,10 @@
-"""How well basic windows of a given length catch the best of a window (Section 5.1.1, Figure 5).
+"""Computes how many matches basic windows of a given length find, relative to the best choice of ages.
 
-f(y) is how likely a row that arrives matches one that is y seconds older, 0 <= y <= w. If comparisons for a share
-r' of the window can be paid for, the best choice is the ages where f is largest; basic windows can only come near
-it, since they are taken as a whole and, sliding in steps, cover changing ages. When a share x of the newest is
-filled, B_j covers the ages from (x + j - 2) b to (x + j - 1) b, j counted from 1. With n = 1 + ⌈w / b⌉:
+This is the optimality of Section 5.1.1 and Figure 5. f(y) is the probability that a row that arrives matches one
+that is y seconds older, 0 <= y <= w. If the budget allows comparisons with a share r' of the window, the best
+choice is the ages where f is largest. Basic windows only approximate it, since they are taken as a whole and, when
+they slide in steps, cover changing ages. When a share x of the newest is filled, B_j covers the ages from
+(x + j - 2) b to (x + j - 1) b, j counted from 1. With n = 1 + ⌈w / b⌉:
 
     p_j  = ∫_0^1 ∫ f(y) dy dx          over max(0, (x + j - 2) b) <= y <= min(w, (x + j - 1) b)
     c_e  = min(n, ⌊r' w / b⌋)          basic windows that are compared with as a whole
@@ -11,14 +12,14 @@ filled, B_j covers the ages from (x + j - 2) b to (x + j - 1) b, j counted from 
     p_u  = c_p p_(s(c_e + 1)) + Σ_(j <= c_e) p_(s(j))       the matches that are found
     φ    = p_u / g(f, w min(1, r'))                         g: the most that any choice of that extent finds
 
-f is given by its values in the middle of equal slices of the window and taken as constant in between.
+f is given by its values in the middle of equal slices of the window and is taken as constant within a slice.
 
 **Smooth** basic windows (see :mod:`spillway.core.join.selection.range_selection`) always cover the same ages, those
 from (j - 1) b to jb: p_j is the integral of f over them.
 
-**Deviation.** The paper's p_u counts on a part c_p of a basic window having c_p of its matches, and on every one
-being b long. The first and the last are half as long on average in steps, so p_u is slightly too low where one of
-them is chosen.
+**Deviation.** The paper's p_u assumes that a part c_p of a basic window has a share c_p of its matches, and that each
+basic window is b long. In steps the first and the last are half as long on average, so p_u is slightly too low where
+one of them is chosen.
 
 >>> f = np.exp(-np.abs(np.linspace(0, 1, 400) - 0.75) * 20)
 >>> [round(optimality(f, b, 0.1), 3) for b in (0.2, 0.05, 0.0125)]
@@ -39,7 +40,7 @@ from spillway.core.arrays import Floats
 from spillway.core.checks import require_number
 from spillway.core.join.selection.range_selection import Slide
 
-_STEPS = 200  # at which x is taken
+_STEPS = 200  # values of x over which p_j is averaged
 
 
 def coverage(f: npt.ArrayLike, b: float, slide: Slide = "step") -> Floats:

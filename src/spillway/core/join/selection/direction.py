@@ -1,4 +1,4 @@
-"""Algorithm 4: join direction. Shed first in the window that yields less (Section 5.2).
+"""Algorithm 4, join direction: sheds first in the window that yields less (Section 5.2).
 
 If matching rows reach the left stream later than the right one, then left rows that arrive find their partners in
 the right window, and right rows that arrive find few. So comparisons with the left window are given up first, and
@@ -11,16 +11,16 @@ period, and o_i the matches per comparison with it, the total stays what r allow
     o_1 <  o_2    r_1 = max(0, (r (D_1 + D_2) - D_2) / D_1)     what window 2 leaves
                   r_2 = (r (D_1 + D_2) - r_1 D_1) / D_2
 
-**Slip of the paper.** Line 7 has r_2 = r (w_1 + w_2) / w_1 - r_1 w_1 / w_2, which breaks the constraint where w_1
+**Error in the paper.** Line 7 has r_2 = r (w_1 + w_2) / w_1 - r_1 w_1 / w_2, which breaks the constraint where w_1
 and w_2 differ: the first divisor has to be w_2.
 
-**Deviation.** The paper has the window lengths w_i in place of D_i, as D_i = λ_1 λ_2 w_i for steady rates. D_i is
-known here, row by row, and the budget then holds whatever the rates do.
+**Deviation.** The paper has the window lengths w_i in place of D_i, as D_i = λ_1 λ_2 w_i for steady rates. Here D_i
+is known row by row, so the budget holds even when rates change.
 
-**Limit.** It takes any part of one window for better than all of the other. Where rows match in both directions
-that gives up the best part of one window for the worst of the other, and finds less than without it. So by default
-:mod:`spillway.core.join.selection.knapsack` weighs basic windows of both against each other, and this is
-``direct_by="window"``.
+**Limit.** The rule treats any part of one window as better than all of the other. Where rows match in both directions
+it gives up the best part of one window for the worst part of the other, and finds fewer matches than without it. So
+by default :mod:`spillway.core.join.selection.knapsack` weighs basic windows of both sides against each other, and
+this rule is ``direct_by="window"``.
 
 >>> directed(0.25, demand=(100.0, 100.0), density=(0.01, 0.02))
 (0.0, 0.5)

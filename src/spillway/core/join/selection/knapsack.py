@@ -1,6 +1,6 @@
-"""Algorithm 5's knapsack: what part of each window to compare, for both windows and all types at once (Section 5.3).
+"""Algorithm 5's knapsack: chooses the fraction of each window to compare, for all types at once (Section 5.3).
 
-An item is the comparing of rows of type z with basic window B_(i,j). It takes volume and gives value:
+An item of the knapsack is the comparison of rows of type z with basic window B_(i,j). It has a volume and a value:
 
     volume    D_(i,z) p_(i,j)                              comparisons
     value     volume · v_(i,j,z),   v_(i,j,z) = g_(i,z) o_(i,j)      worth of the matches
@@ -11,18 +11,19 @@ basic windows, so what is taken is a fraction r_(i,z) of it. All fractions end a
     x_(i,z)(λ) = the share of the window where v > λ
     λ such that  Σ D_(i,z) x_(i,z)(λ) = r Σ D_(i,z),    r_(i,z) = x_(i,z)(λ)
 
-With a single type it decides on the join direction, and weighs parts of both windows against each other.
+With a single type the knapsack decides on the join direction: it weighs parts of both windows against each other.
 
-**Slip of the paper.** The text sums r_(i,j,z) to r_(i,z) without dividing by n_i; the algorithm rightly adds 1 / n_i
-for each item.
+**Error in the paper.** The text sums r_(i,j,z) to r_(i,z) without dividing by n_i; the algorithm correctly adds
+1 / n_i for each item.
 
-**Deviations.** The paper takes whole items off a heap, all but the last one. With few basic windows that is coarse:
-of types that are worth almost the same one gets an item more than another, only because of noise in what was learned.
-Here v falls steadily from the middle of each basic window to that of the next in the order, so that λ cuts all types
-alike, and small differences of g make small ones of r. Where v does not fall, and so x jumps across the budget, all
-that are at λ get the same share of what is left: with nothing learned all fractions are r. λ is found by halving.
+**Deviations.** The paper takes items off a heap, whole items except for the last one. With few basic windows that is
+coarse: of two types that are worth almost the same, one gets an item more than the other only because of noise in the
+learned values. Here v falls steadily from the middle of each basic window to the middle of the next one in the order,
+so that λ cuts all types alike, and small differences of g make small differences of r. Where v does not fall, x jumps
+across the budget; then all parts at λ get the same share of what is left. So with nothing learned all fractions are
+r. λ is found by bisection.
 
-Volumes are those of the period at hand, where the paper has λ_1 λ_2 ω_(ī,z) b: the same on average, but not while
+Volumes are those of the current period, where the paper has λ_1 λ_2 ω_(ī,z) b: the same on average, but not while
 windows fill or rates change. And g o_(i,j) is the paper's u o_(i,j) / o_i, with u = g o_i.
 
 ======  ==================================================================
@@ -33,10 +34,10 @@ o_i,j   ``density``: matches per comparison with basic window j
 p_i,j   ``volume``: share of the window's rows that are in basic window j
 s_i     ``order``: basic windows, the best first
 D_i,z   ``demand``: comparisons that rows of type z with all of window i would make
-r_i,z   share of those that are made
+r_i,z   share of these comparisons that are made
 ======  ==================================================================
 
-Two windows with the same peak share what there is, and one with a peak is compared before one without:
+Two windows with the same peak share the budget, and a window with a peak is compared before one without:
 
 >>> order, volume = np.array([[0, 1], [0, 1]]), np.full((2, 2), 0.5)
 >>> peaks, demand, count = np.array([[0.3, 0.1], [0.3, 0.1]]), np.full((2, 1), 100.0), np.array([2, 2])
@@ -56,7 +57,7 @@ import numpy as np
 from spillway.core.arrays import Floats, Ints
 from spillway.core.kernel import kernel
 
-_HALVINGS = 64  # beyond what a float can tell apart
+_HALVINGS = 64  # more than the precision of a float needs
 
 
 @kernel
@@ -94,9 +95,9 @@ def _cut(level: float, demand: Any, worth: Any, count: Any, o: Any, middle: Any,
 
 @kernel
 def _curves(density: Any, volume: Any, order: Any, count: Any, o: Any, middle: Any) -> None:
-    """Write down, in the order, the density of each basic window and what share of the window is before its middle.
+    """Write, in the order, the density of each basic window and what share of the window is before its middle.
 
-    Before the first one it goes on rising as it does from the second to it.
+    Before the first middle the density is extrapolated with the slope from the second middle to the first.
     """
     for i in range(len(count)):
         before = 0.0
@@ -115,7 +116,7 @@ def _fill(
     for i in range(demand.shape[0]):
         for z in range(demand.shape[1]):
             high = max(high, 1.001 * worth[i, z] * o[i, 0])
-    low = -high  # all is above this, and nothing above the other
+    low = -high  # all densities are above ``low``, and none is above ``high``
     for _ in range(_HALVINGS):
         level = 0.5 * (low + high)
         if _cut(level, demand, worth, count, o, middle, found) > budget:

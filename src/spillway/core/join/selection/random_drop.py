@@ -1,12 +1,12 @@
-"""The baseline: drop rows at random from both inputs, and join in full what is left.
+"""The baseline: drops rows at random from both inputs, and joins the rest in full.
 
-A row is kept with probability q. Kept rows of a period meet c rows that are already in the windows and would meet
-a new ones if all were kept; of the latter only a share q is there. So their comparisons are
+A row is kept with probability q. If all rows of a period were kept, they would make c comparisons with rows that are
+already in the windows, and a comparisons among each other. Of the latter only a share q² is left, of the former q:
 
     q c + q² a = B,     q = (-c + √(c² + 4 a B)) / 2a
 
-In the long run, with all rows in the windows thinned out alike, that is q² D = B: to make a fraction r of the
-comparisons, √r of the rows are kept, and a fraction r of the matches comes out, whichever they are.
+In the long run, when all rows in the windows have been thinned out alike, this is q² D = B: to make a fraction r of
+the comparisons, √r of the rows are kept, and a fraction r of the matches is found, whatever their distribution.
 
 >>> round(keep_ratio(40.0, old=0.0, new=1000.0), 6), keep_ratio(2000.0, old=500.0, new=500.0)
 (0.2, 1.0)
@@ -24,7 +24,7 @@ from spillway.core.join.window_store import Store
 
 
 def keep_ratio(budget: float, *, old: float, new: float) -> float:
-    """Return q for a budget of comparisons, with those that rows would make with stored and with new rows."""
+    """Return q for a budget; ``old`` and ``new`` are the comparisons with stored rows and with new rows."""
     if budget >= old + new:
         return 1.0
     if budget <= 0.0:

@@ -1,26 +1,26 @@
-"""Algorithm 3: what a row is compared with, the whole opposite window or its best part (Sections 5.1 and 5.2).
+"""Algorithm 3: selects what a row is compared with, the whole opposite window or its best part (Sections 5.1, 5.2).
 
 The window W_i is cut into basic windows B_(i,j) by age: j = 0 is the newest. With r_(i,z) the fraction for a row
 of type z that meets W_i, and s_i the basic windows in the order of what they are expected to yield:
 
     full        the whole of W_i, for few rows, to learn from
-    selective   a = r_(i,z) |W_i| rows: B_(i,s_i(1)), B_(i,s_i(2)), ... as long as a lasts, and a part of the last one
+    selective   a = r_(i,z) |W_i| rows: B_(i,s_i(1)), B_(i,s_i(2)), ... until a is used up, and a part of the last one
 
 Rows never move. Because a window is in the order of time, a basic window is a range of row numbers, and its two
-ends only ever go up: the paper's ring of basic windows is here a list of boundaries per window that follow the
-time of the row being processed. Boundaries that nothing asks for do not move.
+ends only increase: the paper's ring of basic windows is here a list of boundaries per window that follow the
+time of the row being processed. Boundaries that are not needed are not moved.
 
 Basic windows slide in one of two ways:
 
     step      as in the paper: on a grid, b apart, the newest one partly filled.                n_i = 1 + ⌈w_i / b⌉
     smooth    B_(i,j) holds rows that are between jb and (j + 1)b older than the one they meet.  n_i = ⌈w_i / b⌉
 
-In steps a basic window covers ages from jb - b to jb + b over time, which blurs what was learned of it by one b;
-smoothly it is always the same ages. It costs the same.
+In steps, a basic window covers ages from jb - b to jb + b over time, which blurs what is learned about it by b. A
+smooth basic window always covers the same ages. Both cost the same.
 
 **Deviations.** Of the last basic window the part next to the better neighbour is taken, where the paper says any
-part. The fraction of a row that r_(i,z) |W_i| leaves over goes to the next one, so that the number of comparisons
-is known beforehand and never above Σ r_(i,z) |W_i|.
+part. r_(i,z) |W_i| is rarely a whole number: the fraction of a row that is left over is carried to the next row, so
+that the number of comparisons is known beforehand and never above Σ r_(i,z) |W_i|.
 
 ======  =========================================================
 symbol  meaning
@@ -61,7 +61,7 @@ def basic_windows(window: int, length: int, slide: Slide) -> int:
 @inlined
 def age(time: int, other: int, length: int, smooth: bool) -> Any:
     """Return j, the basic window in which a row at ``time`` meets one at ``other``."""
-    if smooth:  # without a sign division is faster
+    if smooth:  # unsigned division is faster
         return np.int64(np.uint64(max(0, time - other - 1)) // np.uint64(length))
     return time // length - other // length
 
@@ -78,7 +78,7 @@ def ending(time: int, j: int, length: int, smooth: bool) -> Any:
 def _seek(times: Any, first: int, at: int, high: int, since: int) -> Any:
     """Return the first row from ``at`` on, below ``high``, that is not older than ``since``.
 
-    Mostly it is one of the next few. They are counted without a jump, which no processor could foresee.
+    Mostly it is one of the next few. They are counted without a branch, which a processor could not predict.
     """
     if high - at > 3:
         at += times[at - first] < since
@@ -98,7 +98,7 @@ def _seek(times: Any, first: int, at: int, high: int, since: int) -> Any:
 
 @inlined
 def _within(start: int, stop: int, most: int, newer: bool) -> Any:
-    """Return so many rows of a range at most, the newer or the older ones."""
+    """Return at most ``most`` rows of a range, the newer or the older ones."""
     if newer:
         return max(start, stop - most), stop
     return start, min(stop, start + most)
@@ -106,7 +106,7 @@ def _within(start: int, stop: int, most: int, newer: bool) -> Any:
 
 @inlined
 def _file(parts: Any, began: int, written: int, start: int, stop: int) -> None:
-    """Put a range where it belongs in time."""
+    """Insert a range in the order of time."""
     at = written
     while at > began and parts[at - 1, 0] > start:
         parts[at, 0], parts[at, 1] = parts[at - 1, 0], parts[at - 1, 1]
@@ -116,7 +116,7 @@ def _file(parts: Any, began: int, written: int, start: int, stop: int) -> None:
 
 @inlined
 def _joined(parts: Any, began: int, written: int) -> int:
-    """Make one of ranges that touch."""
+    """Merge ranges that touch."""
     kept = began
     for at in range(began + 1, written):
         if parts[at, 0] == parts[kept, 1]:
@@ -133,7 +133,7 @@ def _choose(
     newer: Any, count: Any, edges: Any, length: int, smooth: bool, count_all: bool, met: Any, begins: Any,
     ends: Any, taken: Any, parts: Any, since: int, written: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Choose for rows from one on; stop where there is no room for the parts of one more."""
+    """Choose ranges for rows from ``since`` on; stop where there is no room for the parts of one more row."""
     side, row, time, low, high = lent(meetings)
     types, all_times, parts = lent(types), lent(times), lent(parts)
     for k in range(since, len(side)):
@@ -177,9 +177,9 @@ def _choose(
 
 
 class Ranges:
-    """What each row is compared with: row k with ``parts[begins[k]:ends[k]]``, ranges of rows, oldest first.
+    """The ranges that each row is compared with: row k with ``parts[begins[k]:ends[k]]``, oldest first.
 
-    ``taken`` is how many rows these are, and ``comparisons`` their sum.
+    ``taken`` is how many rows each row is compared with, and ``comparisons`` their sum.
     """
 
     def __init__(self, begins: Ints, ends: Ints, taken: Ints, parts: Ints) -> None:
@@ -188,7 +188,7 @@ class Ranges:
 
 
 class Chooser:
-    """Keeps the boundaries of the basic windows and what is left of a comparison.
+    """Keeps the boundaries of the basic windows and the fraction of a comparison that is carried over.
 
     ``met`` counts comparisons by window, type of the arriving row, and basic window.
     """
@@ -203,13 +203,13 @@ class Chooser:
 
     @property
     def carried(self) -> float:
-        """Comparisons that were left over, both windows together."""
+        """Comparisons that were carried over, both windows together."""
         return float(self.carry[0] + self.carry[1])
 
     def shares(self, stores: tuple[Store, Store], time: int) -> Floats:
         """Return what share of each window's rows is in each basic window, for a row that arrives at ``time``.
 
-        If a window has no rows, all are the same.
+        If a window has no rows, its shares are equal.
         """
         found = np.zeros((2, self.most))
         newest = time if self.smooth else (time // self.length + 1) * self.length

@@ -1,8 +1,8 @@
-"""How much to compare: the fraction r, from a budget of work or from how many rows could be fetched.
+"""Computes the fraction r of the windows to compare with, from a budget of work or from the rows that were fetched.
 
-**From a budget** (:func:`fraction_for`). The caller says how many comparisons B it can pay for. The rows of a
-period would make D of them, so a fraction of about B / D is possible. Of the rows a share γr is processed in full,
-to learn; the others compare with a fraction r. Together that is D (γr + (1 - γr) r), and r is the root of
+**From a budget** (:func:`fraction_for`). The caller says how many comparisons B it can afford. The rows of a period
+would make D comparisons, so a fraction of about B / D is possible. A share γr of the rows is processed in full, to
+learn; the others are compared with a fraction r. Together that is D (γr + (1 - γr) r), and r is the root of
 
     γr² - (1 + γ) r + B / D = 0,    0 <= r <= 1
 
@@ -13,8 +13,8 @@ with the rows that arrived:
     β < 1     r <- β r             too slow: compare less
     β >= 1    r <- min(1, δ r)     fast enough: try more
 
-It needs no cost model, but it only learns that r was too high after rows have had to wait or were lost, and at a
-steady rate r swings between δ times too high and right. A budget, where one is to be had, does without both.
+This needs no cost model, but it only learns that r was too high after rows have had to wait or were lost, and at a
+steady rate r swings between the right value and δ times that. A budget, where one is known, avoids both.
 
 ======  =================================================================
 symbol  meaning
@@ -73,7 +73,7 @@ class RateConfig:
         require_number("least", self.least, 0.0, 1.0, above=True)
 
     def build(self, state: Mapping[str, Any] | None = None) -> Rate:
-        """Return the adaptation, at r = 1 or where a snapshot left off."""
+        """Return the adaptation at r = 1, or as it was when a snapshot was made."""
         return Rate(self, state)
 
 
@@ -85,7 +85,7 @@ class RateState:
 
 
 class Rate:
-    """Adapts the fraction to what could be fetched."""
+    """Adapts the fraction to the share of rows that could be fetched."""
 
     kind = "join_rate"
     version = 1

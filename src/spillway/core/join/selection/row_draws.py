@@ -1,4 +1,4 @@
-"""Random choices among rows: a hash of (salt, purpose, side, number of the row), so that they can be repeated."""
+"""Repeatable random draws among rows: a hash of (salt, purpose, side, number of the row)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Which rows are processed in full, and how many comparisons the others would make.
+"""Draws the rows that are processed in full, and counts the comparisons that the others would make.
 
-A hash picks a share γr of the rows, to learn from. They may take half of the budget at most: once as many comparisons
-have been drawn, the later ones are processed like all others. For these the comparisons with the whole opposite
-window are added up by window i and by the arriving row's type z, which is what the fractions r_(i,z) are made from:
+A hash picks a share γr of the rows, to learn from. They may take half of the budget at most: once the drawn rows
+make that many comparisons, later ones are processed like all others. For the others the comparisons with the whole
+opposite window are added up by window i and by the arriving row's type z; the fractions r_(i,z) are computed from
+these sums:
 
     F          comparisons of the rows processed in full
     D_(i,z)    comparisons that all others would make
@@ -52,8 +53,8 @@ def sampled(
 ) -> tuple[Bools, float, Floats]:
     """Draw rows with a probability, as long as their comparisons are not more than ``most``.
 
-    Return which are processed in full, their comparisons F, and the demand D_(i,z) of the others.
-    There is a salt for the rows of each side, and ``types`` is how many there are.
+    Return which rows are processed in full, their comparisons F, and the demand D_(i,z) of the others.
+    ``salts`` has one salt for the rows of each side, and ``types`` is the number of types.
     """
     left, right = stores
     full, demand = np.zeros(len(meetings), np.bool_), np.zeros((2, types))

@@ -1,29 +1,29 @@
-"""What to compare, given how much: puts rate, sampling, direction, utility and time correlation together.
+"""Selects what each row is compared with: combines rate, sampling, direction, utility and time correlation.
 
-Rows that are processed next would make D comparisons. Given r, a hash picks rows to process in full, F
-comparisons, and the others get the fractions r_(i,z) that direction or utility make of
+The rows that are processed next would make D comparisons. Given r, a hash picks rows to process in full, which make F
+comparisons. The other rows get the fractions r_(i,z) that direction or utility derive from
 
     r' = (B - F) / (D - F)
 
 so that F and the rest together are the budget B. Full rows may take half of the budget at most: with very small
-budgets the later of them are processed like all others.
+budgets the later ones are processed like all others.
 
-**Hash index.** Where single values are looked up in an index, what is read is what matches, and leaving some of it
-out saves nothing. There a row probes the whole window or not at all: with a fraction, or where types are worth
-different amounts, r_(i,z) is the probability that it does. With a budget for all alike rows are dropped at random
-instead. Choosing by age gains nothing over that, as the paper finds, and having a share of the rows probe that is the
-same on both sides would lose: if a share q of the rows is listed and a share p of these probes, q²p of the matches
-are found for
+**Hash index.** Where single values are looked up in an index, only matches are read, so leaving out a part of the
+window saves nothing. There a row probes the whole window or not at all: with a fraction, or where types are worth
+different amounts, r_(i,z) is the probability that it probes. With a budget and types that are worth the same, rows
+are dropped at random instead. Choosing by age gains nothing over that, as the paper finds. And it would be worse if
+only a share of the rows probed, the same on both sides: if a share q of the rows is listed and a share p of these
+probes, q²p of the matches are found for
 
     q a + q p l + q² p m        a: listing a row   l: looking it up   m: its matches
 
-and as long as a >= l the least for a given q²p is at p = 1.
+and as long as a >= l the least cost for a given q²p is at p = 1.
 
-**Limit.** That is not so where only rows of one side find matches. Then those of the other need not probe, which
-saves l for half of the rows: q could be up to (2a + 2l) / (2a + l) times as high, 1.17 with the units of
-:mod:`spillway.core.join.work`, and the output the square of that, 1.37, if matches cost nothing. Where they are most
-of the cost it comes to little, since each match costs the same wherever it is found. It is not done: of a side that
-does not probe nothing is learned.
+**Limit.** This does not hold where only rows of one side find matches. Then rows of the other side need not probe,
+which saves l for half of the rows: q could be up to (2a + 2l) / (2a + l) times as high, 1.17 with the units of
+:mod:`spillway.core.join.work`, and the output the square of that, 1.37, if matches cost nothing. Where matches are
+most of the cost the gain is small, since each match costs the same wherever it is found. It is not done, because
+nothing would be learned about a side that does not probe.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _WORTH = ("compared", "matched", "gained", "seen")
 
 
 class Selection:
-    """Chooses what each row is compared with, and learns from what came of it."""
+    """Chooses what each row is compared with, and learns from the matches."""
 
     def __init__(self, config: JoinConfig) -> None:
         self.shedding = shedding_of(config.shedding)
@@ -66,7 +66,7 @@ class Selection:
         utility = self.shedding.utility
         self.types = 1 if utility is None else utility.codes
         self.chooser = Chooser(config.windows, config.length, slide, self.types)
-        # Without basic windows only rows that meet the whole window tell what all of it yields.
+        # Without basic windows only rows that meet the whole window show what all of it yields.
         self.from_all = self.shedding.learn_from == "all" and self.shedding.time_correlation
         self.correlation = Correlation(self.chooser.count, self.shedding.memory)
         self.worth = None if utility is None else Worth(utility, self.shedding.memory, self.chooser.most)
@@ -116,7 +116,7 @@ class Selection:
         self.chooser.met.fill(0)
 
     def step(self, periods: int = 1) -> None:
-        """Renew the order of the basic windows, after so many periods T_c, all but the first without rows."""
+        """Renew the order of the basic windows after ``periods`` periods T_c, of which only the first had rows."""
         self.correlation.step(periods)
         if self.worth is not None:
             self.worth.step(periods)
@@ -144,7 +144,7 @@ class Selection:
         if shedding.direction:
             return filled(r, demand, *items)
         found = np.zeros_like(demand)
-        for i in (0, 1):  # the budget of each window apart
+        for i in (0, 1):  # each window has its own budget
             found += filled(r, np.where(np.arange(2)[:, None] == i, demand, 0.0), *items)
         return found
 
@@ -156,7 +156,7 @@ class Selection:
         return state | {"carry": self.chooser.carry}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         prefix = "correlation."
         self.correlation.restore(
             {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""Algorithm 2: time correlation. Which basic windows yield most, learned from what was compared (Section 5.1).
+"""Algorithm 2, time correlation: learns from the comparisons which basic windows yield most (Section 5.1).
 
 For every basic window the join counts how many comparisons it made with rows in it and how many matched. Every T_c
 seconds the counts become estimates and the basic windows are put in order:
@@ -6,18 +6,17 @@ seconds the counts become estimates and the basic windows are put in order:
     o_(i,j) = ô_(i,j) / ĉ_(i,j)           matches per comparison with a row in B_(i,j)
     s_i     = the j's in descending order of o_(i,j); at equal o the newer one first
 
-Rows processed in full, a share γr of all, keep every basic window in view, so that a correlation that moves is
-found again.
+Rows processed in full, a share γr of all, sample every basic window, so that a correlation that moves is found again.
 
-**Slips of the paper.** Algorithm 3, line 5, adds 1 to the old estimate o; it is the counter ô that counts. Section
+**Errors in the paper.** Algorithm 3, line 5, adds 1 to the old estimate o; it should add to the counter ô. Section
 5.2 has r replaced by r_i in line 5 of Algorithm 2, but rows are sampled with probability γr, whatever r_i is: o_i
-of a window with a small r_i would come out too high, and with r_i = 0 not at all.
+of a window with a small r_i would be too high, and with r_i = 0 it would not exist.
 
-**Deviations.** The paper divides by the comparisons that it expects, γ r b λ_1 λ_2 T_c. Here those that were made
-are counted. So the estimate also holds when rates change, when a basic window is only partly filled (the newest,
-the oldest), and it may use selective comparisons too, not only full ones: which rows are compared does not depend
-on whether they match. And old counts are not thrown away but weigh ``memory`` times less after each period, which
-at small r is most of what is known. A basic window that was never compared counts as the mean of the others.
+**Deviations.** The paper divides by the comparisons that it expects, γ r b λ_1 λ_2 T_c. Here the comparisons that
+were made are counted. So the estimate also holds when rates change and when a basic window is only partly filled
+(the newest, the oldest), and it may use selective comparisons too, not only full ones: which rows are compared does
+not depend on whether they match. And old counts are not discarded but multiplied by ``memory`` after each period;
+at small r they are most of what is known. A basic window that was never compared gets the mean of the others.
 
 ======  ===========================================================
 symbol  meaning
@@ -48,7 +47,7 @@ from spillway.core.kernel import kernel
 
 @inlined
 def _next(times: Any, first: int, partners: Any, low: int, high: int, until: int) -> Any:
-    """Return the first of the matches from ``low`` up to ``high``, which are in the order of time, from a time on."""
+    """Return the first match in [low, high) whose partner is not older than ``until``; matches are sorted by time."""
     while low < high:
         middle = (low + high) >> 1
         if times[partners[middle] - first] < until:
@@ -63,7 +62,7 @@ def _tally(
     firsts: Any, partners: Any, full: Any, all_count: bool, side: Any, time: Any, times: Any, other_times: Any,
     first: int, other_first: int, length: int, smooth: bool, met: Any, compared: Any, matched: Any,
 ) -> None:  # fmt: skip
-    """Count comparisons and matches by window and basic window; only matches of rows that count."""
+    """Count comparisons and matches by window and basic window; matches of all rows, or only of full ones."""
     for i in range(len(compared)):
         for z in range(met.shape[1]):
             for j in range(met.shape[2]):
@@ -145,7 +144,7 @@ class Correlation:
     def step(self, periods: int = 1) -> None:
         """Turn the counts into estimates and sort the basic windows.
 
-        Where more than one period has passed, no rows came in the later ones: the estimates stay, but weigh less.
+        Where more than one period has passed, no rows arrived in the later ones: the estimates stay, but weigh less.
         """
         _estimate(
             *(self.matched, self.compared, self._old_matched, self._old_compared, self.memory, self.count),
@@ -165,7 +164,7 @@ class Correlation:
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self.matched, self.compared = state["matched"].copy(), state["compared"].copy()
         self._old_matched, self._old_compared = state["old_matched"].copy(), state["old_compared"].copy()
         self.density, self.order = state["density"].copy(), state["order"].copy()

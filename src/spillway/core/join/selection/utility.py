@@ -1,28 +1,29 @@
-"""Algorithm 5: utility. Compare more where matches are worth more (Section 5.3).
+"""Algorithm 5, utility: compares more where matches are worth more (Section 5.3).
 
 Rows have types, and types have utilities V(z), which the user gives. A match is worth the larger of its two rows'
-utilities, or their mean. Each type of arriving row gets a fraction of its own, r_(i,z), so that what is compared is
-worth most: a knapsack (:mod:`spillway.core.join.selection.knapsack`). For that one has to know u_(i,z), what a
-comparison of a row of type z with window i is worth.
+utilities, or their mean. Each type of arriving row gets a fraction of its own, r_(i,z), so that the matches found are
+worth most: a knapsack (:mod:`spillway.core.join.selection.knapsack`). This needs u_(i,z), what a comparison of a row
+of type z with window i is worth.
 
-**Deviation.** The paper leaves open how u_(i,z) is found. Rows of rare types are few, and those of them that are
-processed in full fewer still, so it is put together from what all comparisons say:
+**Deviation.** The paper leaves open how u_(i,z) is found. Rows of rare types are few, and those that are processed in
+full fewer still, so u is computed from the counts of all comparisons:
 
     u_(i,z) = o_i · g_(i,z),    g_(i,z) = m_(i,z) · e_(i,z)
 
     m_(i,z)   matches of type z over those that its comparisons would have had at o_(i,j): 1 if types match alike
     e_(i,z)   mean worth of a match of type z
 
-Both lean on what they would be if types had no influence, with the weight of ``TRUST`` matches. And m counts only as
-far as it is more than chance: matches come in clusters, many for a row whose items are popular, so M of them say as
-much as about M / ``CLUSTER`` that come singly. One such error, √(``CLUSTER`` / M), is taken off m towards 1.
+Both are shrunk towards the values they would have if types had no influence, with the weight of ``TRUST`` matches.
+And m counts only as far as it exceeds random variation: matches come in clusters, many for a row whose items are
+popular, so M matches are as informative as about M / ``CLUSTER`` independent ones. One standard error,
+√(``CLUSTER`` / M), is taken off m towards 1.
 
 ======  ==================================================================
 symbol  meaning
 ======  ==================================================================
 V(z)    ``values``: utility of a row of type z
 u_i,z   worth per comparison of a row of type z with window i
-g_i,z   the same over that of a match that is worth 1
+g_i,z   worth of a match of such a row with window i: u_i,z / o_i
 o_i,j   matches per comparison with basic window j; o_i their mean
 ======  ==================================================================
 
@@ -86,7 +87,7 @@ class Utility:
 
     @property
     def codes(self) -> int:
-        """How many types there are, the one for all others being the last."""
+        """How many types there are; the last one stands for all types that are not listed."""
         return len(self.values) + 1
 
     def of(self, function: Function | None = None) -> Floats:
