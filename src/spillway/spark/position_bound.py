@@ -91,7 +91,7 @@ def with_bound(
     in_task = number.bitwiseAND((1 << BITS_OF_NUMBER) - 1) + 1
     task = F.shiftrightunsigned(number, BITS_OF_NUMBER) + 1
     rank = in_task * F.greatest(F.col(f"{PREFIX}tasks"), task.cast("double"))
-    over = F.greatest(F.lit(1.0), rank / bound)  # 1 where there is no bound: nulls are left out
+    over = F.greatest(F.lit(1.0), rank / bound)  # 1 where there is no bound: greatest() ignores nulls
     df = df.select("*", keep.alias(_SPARING), (over * over).alias(_WEIGHT))
     hashed = F.xxhash64(*key, F.col(f"{PREFIX}bound_salt")).cast("double") + F.lit(2.0**63)
     drawn = (F.col(_WEIGHT) <= 1.0) | (hashed * F.col(_WEIGHT) <= 2.0**64)

@@ -60,7 +60,7 @@ from spillway.spark.shards.packets import from_bytes, to_bytes
 _UNIT_S = 1e-6  # strategies count in seconds
 _NO_BOUND_S = 1e12
 _LEAST, _MOST = 25, 2_000  # rows of a piece
-_CHECKS, _MOST_CHECKS = 20, 50  # of a window, and of a batch
+_CHECKS, _MOST_CHECKS = 20, 50  # checks per window, and the most checks per batch
 _MOST_TIMES = 4.0  # a piece may take this multiple of its budget
 _CALM = 1 / 8  # of θ: below it, pieces become longer
 _LEAST_SHARE = 0.01  # the least share of the work from which the whole demand is extrapolated

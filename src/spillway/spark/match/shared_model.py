@@ -4,7 +4,7 @@ They are learned from training rows when ``match`` is called, or by a shard whil
 are stored **for batches after b**, and shards that have learned nothing by then start with them. The values with
 which a shard has started are part of its state and cannot be changed later.
 
-- **Training rows.** b is the last batch that was planned, -1 before the first start. Once the file is written,
+- **Training rows.** b is the last batch that Spark has planned, -1 before the first start. Once the file is written,
   training rows are not read again: a later start, which may have more of them, continues with the classes that live
   partial matches have.
 - **A shard.** A shard with few rows would wait long, or without end, until it has a stretch to learn from. Keys are
