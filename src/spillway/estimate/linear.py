@@ -122,7 +122,7 @@ def extremes(y: Column, x: Column | None = None) -> dict[str, Column]:
 
 
 def alike(known: Column, rounding: float = 0.0) -> Column:
-    """Return whether all values are the same, given :func:`extremes`."""
+    """Return whether all values are the same, given the aggregates of ``extremes``."""
     low, high = known["lowest"], known["highest"]
     return F.coalesce(high - low <= rounding * F.abs(high), F.lit(False))
 

@@ -1,7 +1,7 @@
 """Estimates the variance where rows share random draws, from sums per draw in a state of fixed size.
 
 A row of a join exists if both of its input rows were kept; with ``key="user"`` all rows of a user are kept or dropped
-together. In both cases one random draw (here a :class:`Coin`) decides about several results. Their errors are not
+together. In both cases one random draw (here a ``Coin``) decides about several results. Their errors are not
 independent, so the variance needs the sum z over all results of a draw before it is squared. With a draw of
 probability π, weight 1/π, and results of weight w and value e,
 

@@ -4,7 +4,7 @@ A census counts the rows of its stage. Where several stages share the query's ro
 rows that its census has of all censuses. No group should be missing in a window, so the rows to divide among the
 groups are those of one window:
 
-    window length x rows per second of event time    where the time column is known, even if a batch spans windows
+    window length x rows per second of event time    where the time column is known, also if a batch spans several
     window length x arrival rate                     otherwise, and no less than the rows of the batch
     rows of the batch                                where the window length is not known
 """

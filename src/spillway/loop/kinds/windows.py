@@ -1,4 +1,4 @@
-"""Decides which windows a batch keeps and which it drops. A window is decided once.
+"""Decides which windows a batch keeps and which it drops. A decision is final once rows of the window may have come.
 
 All batches that have rows of a window must treat the window alike. Otherwise the result of a part of the window
 would be output as if it were the result of the whole. So the decision about a window is made before its first row,
