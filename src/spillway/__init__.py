@@ -1,4 +1,4 @@
-"""Hold a Spark streaming query's latency target through a burst by shedding the work that matters least."""
+"""Keeps a Spark streaming query within its latency target during a burst by shedding the least important work."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What the package offers but loads only when it is first asked for: ``spillway.core`` works without Spark."""
+"""Loads the package's public names only when they are first used, so that ``spillway.core`` works without Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODULES = {"estimate"}
 
 
 def __getattr__(name: str) -> Any:
-    """Return one of the lazy names; becomes the package's own ``__getattr__``."""
+    """Return one of the lazy names. The package uses this function as its own ``__getattr__``."""
     if name in HOMES:
         return getattr(import_module(HOMES[name]), name)
     if name in MODULES:

@@ -1,4 +1,4 @@
-"""Durations as people write them: ``"2 seconds"``, ``"500 ms"``, ``"1 minute 30 seconds"``."""
+"""Reads durations as people write them: ``"2 seconds"``, ``"500 ms"``, ``"1 minute 30 seconds"``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNITS = {
     "w": Fraction(604800),
     "week": Fraction(604800),
 }
-_WORD = 3  # letters that a unit has at least which is more than a sign
+_WORD = 3  # the least letters of a unit that is a word; shorter units are signs
 _PART = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([a-zA-Z]+)\s*(?:,|and\b)?")
 _ALLOWED = "a positive duration such as '2 seconds', '500 ms' or '1 minute 30 seconds'"
 _MICROSECOND = timedelta(microseconds=1)
@@ -54,13 +54,13 @@ def seconds(field: str, value: Duration) -> float:
 
 
 def exact_seconds(field: str, value: Duration) -> Fraction:
-    """Return a duration in seconds without any rounding: of a text what is written, of a number what it is.
+    """Return a duration in seconds without any rounding: the exact value of the text or of the number.
 
     >>> exact_seconds("size", "1 week 0.1 us") - 604800
     Fraction(1, 10000000)
     """
     if isinstance(value, timedelta):
-        rest = (value % _MICROSECOND).total_seconds()  # of a class with a finer step
+        rest = (value % _MICROSECOND).total_seconds()  # a subclass may have a finer resolution
         found = Fraction(value // _MICROSECOND, 10**6) + Fraction(rest)
     elif isinstance(value, str):
         found = _parse(field, value)
@@ -81,7 +81,7 @@ def _parse(field: str, text: str) -> Fraction:
             raise invalid(field, text, _ALLOWED)
         number, unit = part.groups()
         name = unit.lower()
-        plural = len(name) > _WORD  # "mins" is a plural, "mss" is none
+        plural = len(name) > _WORD  # "mins" is a plural, "mss" is not
         scale = _UNITS.get(name) or (_UNITS.get(name.removesuffix("s")) if plural else None)
         if scale is None:
             raise unknown(f"{field} (unit)", unit, _UNITS)

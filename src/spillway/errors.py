@@ -1,4 +1,4 @@
-"""One hierarchy of errors. Each message says what is wrong, what is allowed and what to do."""
+"""The errors of Spillway, in one hierarchy. Each message says what is wrong, what is allowed and what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class SpillwayError(ValueError):
-    """Something that the caller can put right: the message names the field, the value and a way out."""
+    """An error that the caller can correct: the message names the field, the value and a solution."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message if hint is None else f"{message} Hint: {hint}")
@@ -32,7 +32,7 @@ def invalid(field: str, value: object, allowed: str, *, hint: str | None = None)
 
 
 def unknown(field: str, value: object, choices: Iterable[str]) -> SpillwayError:
-    """Build the error for a name that is none of the known ones, with the nearest of them as a hint.
+    """Build the error for an unknown name, with the nearest known name as a hint.
 
     >>> str(unknown("mode", "observ", ["observe", "enforce"]))
     "mode = 'observ' is not allowed: expected one of 'enforce', 'observe'. Hint: did you mean 'observe'?"

@@ -1,4 +1,4 @@
-"""Whether a DataFrame has the weights that the estimates need."""
+"""Checks that a DataFrame has the weights that the estimates need."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def check(df: DataFrame, weight: str = "weight") -> DataFrame:
-    """Return the DataFrame as it is if it has weights, or raise: ``df.transform(est.check)``.
+    """Return the DataFrame unchanged if it has weights, or raise: ``df.transform(est.check)``.
 
-    Spark itself refuses an estimate without the column; this says why, and also finds a column of that name that
-    is not the one which shedding added, and weights of two shed inputs, as a join has them.
+    Spark itself refuses an estimate if the column is missing. This check says why. It also finds a column of that
+    name that was not added by shedding, and the weights of two shed inputs, which a join has.
     """
     if not isinstance(weight, str) or not weight:
         raise invalid("weight", weight, "a column name")
@@ -45,7 +45,7 @@ def check(df: DataFrame, weight: str = "weight") -> DataFrame:
 
 
 def check_shared(df: DataFrame, coins: Sequence[Coin]) -> DataFrame:
-    """Return the DataFrame as it is if it has the keys and the weights of these coins, and no others, or raise."""
+    """Return the DataFrame unchanged if it has the keys and weights of these draws and no other weights, or raise."""
     marked = _marked(df)
     for coin in coins:
         for name in coin.key:
@@ -66,7 +66,7 @@ def check_shared(df: DataFrame, coins: Sequence[Coin]) -> DataFrame:
 
 
 def _marked(df: DataFrame) -> list[str]:
-    """Return the columns of weights that shedding added, or raise if their names are the same."""
+    """Return the weight columns that shedding added, or raise if their names are the same."""
     if not hasattr(df, "schema"):
         raise invalid("df", df, "a DataFrame")
     marked = [field.name for field in df.schema.fields if (field.metadata or {}).get(WEIGHT_MARK)]

@@ -1,4 +1,4 @@
-"""Count, sum, mean and ratio: estimates made of sums, in one pass."""
+"""Count, sum, mean and ratio: the estimates that are computed from sums, in one pass."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from spillway.estimate.local_values import let
 from spillway.estimate.rows import Rows, number, title
 from spillway.estimate.unseen_values import distance, others, require_spread
 
-ALIKE = 1e-12  # quotients that differ by no more are equal but for rounding
+ALIKE = 1e-12  # quotients that differ by no more are equal except for rounding
 
 
 def count(*, level: float = 0.95, weight: str | Column = "weight") -> Column:
     """Estimate how many rows there were before any were shed."""
     rows = Rows.of(level, weight)
     sums = {
-        "total": F.coalesce(rows.sum(), F.lit(0.0)),  # no rows are none, as in Spark's own count
+        "total": F.coalesce(rows.sum(), F.lit(0.0)),  # 0 if there are no rows, as in Spark's own count
         "spare": F.coalesce(F.sum(rows.a), F.lit(0.0)),
         "spare2": F.sum(rows.a * rows.a),
         "rows": F.count(rows.w),
@@ -35,8 +35,8 @@ def sum(
 ) -> Column:
     """Estimate the sum of a column; nulls are skipped. To count rows of a kind, sum ones and zeros.
 
-    ``spread``: how far a value may lie from zero in a group of which only zeros were kept; by default as far as the
-    largest value that was not shed, or 1.
+    ``spread`` is how far a value may be from zero in a group of which only zeros were kept; by default it is the
+    largest value that was not subject to shedding, or 1.
     """
     rows = Rows.of(level, weight, number("col", col))
     (y,), apart = rows.values, require_spread(spread)
@@ -63,8 +63,8 @@ def mean(
 ) -> Column:
     """Estimate the mean of a column; nulls are skipped.
 
-    ``spread``: how far a value may lie from the others in a group whose kept values are all the same; by default as
-    far as these are from zero, or 1.
+    ``spread`` is how far a value may be from the others in a group whose kept values are all the same; by default it
+    is the size of the kept values, or 1.
     """
     rows = Rows.of(level, weight, number("col", col))
     (y,), apart = rows.values, require_spread(spread)
@@ -87,10 +87,10 @@ def ratio(
     weight: str | Column = "weight",
     spread: float | None = None,
 ) -> Column:
-    """Estimate the sum of one column over that of another, over rows that have both; null if the latter is 0.
+    """Estimate the sum of one column divided by the sum of another, over rows that have both values.
 
-    ``spread``: how far a numerator may be off in a group where the kept ones are all in one proportion to their
-    denominators; by default as far as their mean is from zero, or 1.
+    It is null if the second sum is 0. ``spread`` is how far a numerator may differ in a group whose kept numerators
+    are all in the same proportion to their denominators; by default it is the size of their mean, or 1.
     """
     rows = Rows.of(level, weight, number("numerator", numerator), number("denominator", denominator))
     (y, x), apart = rows.values, require_spread(spread)
@@ -114,15 +114,15 @@ def ratio(
 
 
 def extremes(y: Column, x: Column | None = None) -> dict[str, Column]:
-    """Return the aggregates that tell whether all values are the same, or in one proportion to x."""
+    """Return the aggregates that show whether all values are the same, or in the same proportion to x."""
     part = y
-    if x is not None:  # 0 out of 0 is in any proportion
+    if x is not None:  # 0 to 0 fits any proportion
         part = F.when(x != 0.0, F.try_divide(y, x)).when(y != 0.0, F.lit(float("nan")))
     return {"lowest": F.min(part), "highest": F.max(part)}
 
 
 def alike(known: Column, rounding: float = 0.0) -> Column:
-    """Return whether they are."""
+    """Return whether all values are the same, given the aggregates of ``extremes``."""
     low, high = known["lowest"], known["highest"]
     return F.coalesce(high - low <= rounding * F.abs(high), F.lit(False))
 
@@ -148,7 +148,7 @@ def _around(
     same: Column,
     apart: float | None,
 ) -> Column:
-    """Return the interval of a quotient, by the squares of its residuals, Q."""
+    """Return the interval of a quotient, given Q, the sum of its squared residuals."""
     n, N, A, A2, AW = (known[name] for name in ("rows", "total", "spare", "spare2", "spare_w"))
     f = 1.0 - 2.0 * F.try_divide(AW, A * N) + F.try_divide(A + N, N * N)  # A + N = Σ w²
     X = others(rows.level, F.try_divide(A + N, N))

@@ -1,8 +1,9 @@
-"""Values that are computed once and used in several places of an expression.
+"""Gives names to values that are computed once and used in several places of an expression.
 
-Spark has no such thing for Columns. An expression in which each use repeats what it uses soon has thousands of nodes,
-which a streaming query plans anew in every batch: one mean takes more than twice as long. A function applied to an
-array of one element names the element. So each aggregate stands in the plan once.
+Spark has no local variables for Columns. An expression that repeats a value at each use soon has thousands of nodes,
+and a streaming query plans them anew in every batch: one mean takes more than twice as long. As a substitute, a
+function is applied to an array of one element, and its argument names the element. So each aggregate appears in the
+plan once.
 """
 
 from __future__ import annotations
@@ -19,5 +20,5 @@ def struct(**fields: Column) -> Column:
 
 
 def let(body: Callable[[Column], Column], **fields: Column) -> Column:
-    """Return the body's value, where ``known["x"]`` in it is the field x."""
+    """Return the value of ``body(known)``, where ``known["x"]`` is the field x."""
     return F.transform(F.array(struct(**fields)), body)[0]

@@ -1,13 +1,13 @@
 """Quantiles: the value at a share of the weights, with Woodruff's interval.
 
 The share F(y) of the rows up to y is a ratio, whose error is known. Its interval around q, turned back into values by
-the same sample, is the interval of the quantile. It needs no density and is as lopsided as the data.
+the same sample, is the interval of the quantile. It needs no density and is as asymmetric as the data.
 
-Ranks cannot be had from sums. The values and weights of a group are collected, sorted and walked through twice: for
-the value and G, the share of the variance that lies below it; then, that known, for both ends. Rows of equal value
-go by their weights, so that the order in which they came has no say. Exact, whatever the weights; a group holds its
-kept rows, in the state of a streaming query as well. (Spark's own ``percentile`` takes whole frequencies, and its
-ranks must be constants.)
+Ranks cannot be computed from sums. The values and weights of a group are collected, sorted and scanned twice: first
+for the value and G, the share of the variance that lies below it; then, with G, for both ends. Rows of equal value
+are ordered by their weights, so that the order of arrival has no effect. The result is exact for any weights; a group
+holds its kept rows, also in the state of a streaming query. (Spark's own ``percentile`` takes only whole-number
+frequencies, and its ranks must be constants.)
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def quantile(col: str | Column, q: float, *, level: float = 0.95, weight: str | 
 
 
 def share_of(q: float) -> float:
-    """Return a share, or raise."""
+    """Return ``q`` as a share, or raise."""
     if isinstance(q, bool) or not isinstance(q, int | float) or not 0.0 < q < 1.0:
         percent = isinstance(q, int | float) and 1 < q < 100
         hint = f"write {q:g} % as {q / 100:g}" if percent else None
@@ -66,7 +66,7 @@ def share_of(q: float) -> float:
 
 
 def percentile(p: float) -> str:
-    """Return what a quantile is called.
+    """Return the name of a quantile.
 
     >>> percentile(0.9), percentile(0.995)
     ('p90', 'p99_5')
@@ -75,7 +75,7 @@ def percentile(p: float) -> str:
 
 
 def middle(group: Column, p: float) -> Column:
-    """Return the first row that brings the weights to a share of all, its place from 1, w and a summed up to it."""
+    """Return the first row at which the weights reach a share of all: its place from 1, and Σ w and Σ a up to it."""
     start = struct(passed=F.lit(0.0), spare=F.lit(0.0), place=F.lit(0), y=_unknown(), w=_unknown())
 
     def walk(known: Column) -> Column:
@@ -95,7 +95,7 @@ def middle(group: Column, p: float) -> Column:
 
 
 def above(group: Column, crossing: Column, p: float) -> Column:
-    """Return which part of the row that crosses p lies above it."""
+    """Return the part of the row at which the weights cross p that lies above p."""
     return F.try_divide(crossing["passed"] - p * group["total"], crossing["w"])
 
 
@@ -119,7 +119,7 @@ def interval(group: Column, value: Column, half: Column, p: float) -> Column:
 
 
 def _half(group: Column, crossing: Column, p: float) -> Column:
-    """Return how far the interval of F goes to each side of p."""
+    """Return how far the interval of F extends to each side of p."""
     N, A = group["total"], group["spare"]
     G = F.try_divide(crossing["spare"] - spare(crossing["w"]) * above(group, crossing, p), A)
     V = F.greatest(A * (G * (1.0 - p) ** 2 + (1.0 - G) * p**2), F.lit(0.0))
@@ -147,7 +147,7 @@ def _ends(group: Column, low: Column, high: Column) -> Column:
 def _rank(group: Column, share: Column) -> Column:
     return (
         group["total"] * share * (1.0 - ROUNDING)
-    )  # weights added up in another order may miss it by a hair
+    )  # weights that are added up in another order may fall just short of it
 
 
 def _unknown() -> Column:

@@ -1,7 +1,7 @@
-"""Squares of residuals, Σ c (y - R x)², of sums taken in one pass, without a loss of digits.
+"""Computes sums of squared residuals, Σ c (y - R x)², in one pass without losing digits.
 
-By the squares alone, Σ c y² - 2m Σ c y + m² Σ c, (m / deviation)² of the sixteen digits are lost: all of them for a
-time in milliseconds. Spark's covariance keeps its sums centred as it goes, so the squares are put together from
+The plain formula, Σ c y² - 2m Σ c y + m² Σ c, loses a factor of (m / deviation)² of the sixteen digits: all of them
+for a time in milliseconds. Spark's covariance keeps its sums centred as it runs, so the squares are computed from
 covariances. With ȳ the plain average, η = y - ȳ, and C(u, v) = Σ (u - ū)(v - v̄),
 
     Σ c η  = C(c, y)
@@ -9,8 +9,8 @@ covariances. With ȳ the plain average, η = y - ȳ, and C(u, v) = Σ (u - ū)(v
     ȳ - m  = -C(w, y) / N
     Σ c (y - m)² = Σ c η² + 2 (ȳ - m) Σ c η + (ȳ - m)² Σ c
 
-which loses m / deviation, as much as the values have lost themselves. C(c, y) is zero where all c are equal. For a
-ratio, y is replaced by y - R x throughout, multiplied out into the terms of y and x.
+which loses a factor of m / deviation, no more than the stored values have lost themselves. C(c, y) is zero where all
+c are equal. For a ratio, y is replaced by y - R x throughout, multiplied out into the terms of y and x.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def about_mean(known: Column, *, n: Column, N: Column, C: Column) -> Column:
 
 
 def about_ratio(known: Column, R: Column, *, n: Column, N: Column, C: Column) -> Column:
-    """Return Σ c (y - R x)²."""
+    """Return Σ c (y - R x)² of n rows, where N = Σ w and C = Σ c."""
     cy, cx = known["cy"], known["cx"]
     yy, xx = known["cyy"] - known["avg_y"] * cy, known["cxx"] - known["avg_x"] * cx
     yx = known["cyx"] - known["avg_y"] * cx
@@ -50,5 +50,5 @@ def about_ratio(known: Column, R: Column, *, n: Column, N: Column, C: Column) ->
 
 
 def _moved(n: Column, C: Column, squares: Column, *, products: Column, off: Column) -> Column:
-    """Return the squares about a centre that lies so far off the average."""
+    """Return the squares about a centre whose distance from the average is ``off``."""
     return n * squares + 2.0 * off * n * products + off * off * C

@@ -1,4 +1,4 @@
-"""The rows that an estimate counts, and the options that all estimates share."""
+"""Selects the rows that an estimate counts, and checks the options that all estimates share."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from spillway.errors import SpillwayError
 from spillway.estimate.local_values import let, struct
 from spillway.estimate.student import student
 
-ROUNDING = 1e-9  # a weight that is 1 but for rounding counts as 1
-# Where there is no such column, Spark's error shows the plan, and in it this. It has no other effect.
+ROUNDING = 1e-9  # a weight that differs from 1 by no more, because of rounding, counts as 1
+# If the column is missing, Spark's error shows the plan, which contains this text. It has no other effect.
 _REMINDER = "weights come from shed.tuples or shed.groups: see est.check"
 
 
 def number(field: str, named: str | Column) -> Column:
-    """Return a column of numbers as doubles, by name or as it is, or raise.
+    """Return a column of numbers, given by name or as a Column, as doubles, or raise.
 
-    The greatest of a column and null is the column itself. Spark refuses it in the plan if that is no number, and
-    a string by what it holds only when the query runs.
+    The greatest of a column and null is the column itself. With it Spark refuses a column that is not a number when
+    it analyses the plan. A column of strings is refused only when the query runs, if a string is no number.
     """
     if isinstance(named, str) and named:
         named = F.col(named)
@@ -34,7 +34,7 @@ def number(field: str, named: str | Column) -> Column:
 
 
 def bare(named: str | Column) -> Column:
-    """Return the same for sums of which there are many: what is no number is refused elsewhere in the estimate."""
+    """Return the column as doubles without that check, for repeated use: the estimate checks it in another place."""
     return (F.col(named) if isinstance(named, str) else named).cast("double")
 
 
@@ -53,11 +53,11 @@ def title(kind: str, *named: str | Column) -> str:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows that have a weight and all values. In the others all of these are null, which drops them from sums."""
+    """The rows that have a weight and all values. In other rows all of these are null, so sums leave them out."""
 
     level: float
     w: Column
-    a: Column  # w (w - 1), what the row's coin adds to the variance
+    a: Column  # w (w - 1), what the random draw of the row adds to the variance
     values: tuple[Column, ...]
 
     @classmethod
@@ -91,7 +91,7 @@ class Rows:
     ) -> Column:
         """Return value, low and high: t √variance to each side, or ``same_reach`` where all values are the ``same``.
 
-        One infinite value makes a sum infinite, whatever the others are: then so are both ends.
+        One infinite value makes a sum infinite regardless of the other values: then both ends are infinite, too.
         """
         reach = student(self.level, dof) * F.sqrt(F.greatest(variance, F.lit(0.0)))
         if same is not None and same_reach is not None:
@@ -107,6 +107,6 @@ class Rows:
 
 
 def spare(w: Column) -> Column:
-    """Return w (w - 1) of a weight, NaN of one that cannot be."""
+    """Return w (w - 1) for a weight, NaN for an invalid one (below 1)."""
     least = 1.0 - ROUNDING
     return F.when(w > 1.0 + ROUNDING, w * (w - 1.0)).when(w >= least, 0.0).when(w < least, float("nan"))

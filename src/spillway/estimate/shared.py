@@ -1,6 +1,7 @@
-"""Estimates of results that share coins: of a join whose inputs were shed, and of rows that were shed together.
+"""Estimates over results that share random draws: of a join whose inputs were shed, and of rows shed together.
 
-A result of a join is made of a left row, kept with chance π, and a right row, kept with chance ρ. It has the weight
+A random draw decides whether an input row, or a set of rows with one key, is kept (class ``Coin``). A result of a
+join is made of a left row, kept with probability π, and a right row, kept with probability ρ. It has the weight
 w = 1 / (π ρ). For T = Σ w e over all kept results,
 
     V = L + R - D
@@ -8,11 +9,11 @@ w = 1 / (π ρ). For T = Σ w e over all kept results,
     R = Σ_r (1 - ρ) z_r²,   z_r = Σ w e over the results of right row r
     D = Σ (1 - π) (1 - ρ) w² e²
 
-is the variance of T on average. For z_l² on average is the square of the true sum plus what the right coins add. So
-L is α + δ on average, R is β + δ and D is δ, where α + β + δ is the variance: α is what the left coins do alone, β
-the right ones, δ both together. L and R come from the sums of :mod:`~spillway.estimate.shared_draws`. As α and β
-are at least 0, V = D + max(L - D, 0) + max(R - D, 0), and Satterthwaite's rule gives V² / (L²/ν_L + R²/ν_R) degrees
-of freedom. With one coin a result, V = L.
+is on average the variance of T, because z_l² is on average the square of the true sum plus the variance that the
+right draws add. So on average L is α + δ, R is β + δ and D is δ, where α + β + δ is the variance: α is the part of
+the left draws alone, β that of the right draws alone, δ that of both together. L and R come from the sums of
+:mod:`~spillway.estimate.shared_draws`. As α and β are at least 0, V = D + max(L - D, 0) + max(R - D, 0), and
+Satterthwaite's rule gives V² / (L²/ν_L + R²/ν_R) degrees of freedom. With one draw per result, V = L.
 
     =========  =======================  =========
     estimate   value                    e
@@ -23,10 +24,10 @@ of freedom. With one coin a result, V = L.
     ratio      R = Σ w y / Σ w x        (y - R x) / Σ w x
     =========  =======================  =========
 
-Where only one side was shed, 1 - ρ = 0 leaves L; where nothing was, there is no width. Kept values that are all the
-same reach as far as in :mod:`~spillway.estimate.unseen_values`, but X is 3/m of all, as results of a coin differ
-together. Two results of the same two coins count in D as if each had its own, which makes V too large where their
-signs agree.
+Where only one side was shed, 1 - ρ = 0 and only L remains; where nothing was shed, the interval has no width. For
+kept values that are all the same the interval is that of :mod:`~spillway.estimate.unseen_values`, but X is 3/m of all
+results, as all results of one draw may differ at once. Two results of the same two draws count in D as if each had
+its own draws, which makes V too large where their signs agree.
 """
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ def joined(
     right_weight: str | Column = "right_weight",
     level: float = 0.95,
 ) -> Shared:
-    """Return the estimates for a join whose inputs were shed, with intervals that know which results share a row.
+    """Return the estimates for a join whose inputs were shed; their intervals account for results that share a row.
 
-    ``left`` and ``right`` name the columns that tell the rows of an input apart, as they are called after the join:
-    those given as ``key=`` when it was shed, if any were. Leave out an input that was not shed.
+    ``left`` and ``right`` name the columns that identify the rows of an input, by their names after the join. If the
+    input was shed with ``key=``, these are the columns of that key. Leave out an input that was not shed.
     """
     sides = (("left", left, left_weight), ("right", right, right_weight))
     coins = tuple(Coin.of(n, f, key, w) for n, (f, key, w) in enumerate(sides) if key is not None)
@@ -77,19 +78,19 @@ def joined(
 
 
 def clustered(key: Key, *, weight: str | Column = "weight", level: float = 0.95) -> Shared:
-    """Return the estimates for rows that were kept or dropped together: ``key`` as it was given to the shedder."""
+    """Return the estimates for rows that were kept or dropped together; ``key`` is the key given when shedding."""
     return Shared((Coin.of(0, "key", key, weight),), require_level(level))
 
 
 @dataclass(frozen=True)
 class Shared:
-    """Estimates of results that have one coin or two, each shared with other results. For ``agg``."""
+    """Estimates for ``agg`` over results that depend on one or two random draws, each shared with other results."""
 
     coins: tuple[Coin, ...]
     level: float
 
     def check(self, df: DataFrame) -> DataFrame:
-        """Return the DataFrame as it is if it has all columns that these estimates need, or raise."""
+        """Return the DataFrame unchanged if it has all columns that these estimates need, or raise."""
         return check_shared(df, self.coins)
 
     def count(self) -> Column:
@@ -133,9 +134,9 @@ class Shared:
     def ratio(
         self, numerator: str | Column, denominator: str | Column, *, spread: float | None = None
     ) -> Column:
-        """Estimate the sum of one column over that of another, over results that have both; null if the latter is 0.
+        """Estimate the sum of one column divided by the sum of another, over results that have both values.
 
-        ``spread`` is as in :func:`~.linear.ratio`.
+        It is null if the second sum is 0. ``spread`` is as in :func:`~.linear.ratio`.
         """
         rows = self._rows(number("numerator", numerator), number("denominator", denominator))
         values = bare(numerator), bare(denominator)
@@ -207,12 +208,12 @@ class Shared:
         return {f"{name}{coin.side}": coin.sums(w if e is None else w * e) for coin in self.coins}
 
     def _both(self, rows: Rows) -> Column:
-        """Return what a result adds to D, but for its e²: nothing with one coin. NaN of weights that cannot be."""
+        """Return what a result adds to D, without the factor e²: 0 with one draw, NaN for an invalid weight."""
         loss = reduce(mul, [coin.loss for coin in self.coins])
         return rows.w * rows.w * loss if len(self.coins) == 2 else rows.w * loss * 0.0
 
     def _error(self, known: Column, D: Column, R: Column | None = None) -> Column:
-        """Return V, its degrees of freedom, and how many places are taken."""
+        """Return V, its degrees of freedom, and how many places of the sketch are used."""
         sides = []
         for side in (coin.side for coin in self.coins):
             S = known[f"y{side}"]
@@ -228,6 +229,6 @@ class Shared:
         return let(body, **sums)
 
     def _others(self, known: Column, err: Column) -> Column:
-        """Return how many results may differ where all kept values are the same: those of X/w̄ coins out of m."""
+        """Return how many results may differ where all kept values are the same: those of X/w̄ draws out of m."""
         w = F.try_divide(known["squares"], known["total"])
         return F.try_divide(known["total"] * others(self.level, w), err["m"] * w)

@@ -1,24 +1,25 @@
-"""Rows that share coins: sums by coin, squared, in a state of fixed size.
+"""Estimates the variance where rows share random draws, from sums per draw in a state of fixed size.
 
-A row of a join is there if both rows that it was made of were kept; with ``key="user"`` all rows of a user stay or go
-together. So results that share a coin err together, and the variance needs the sum z of what hangs on each coin
-before it is squared. With a coin of chance π, weight 1/π, and results of weight w and value e,
+A row of a join exists if both of its input rows were kept; with ``key="user"`` all rows of a user are kept or dropped
+together. In both cases one random draw (here a ``Coin``) decides about several results. Their errors are not
+independent, so the variance needs the sum z over all results of a draw before it is squared. With a draw of
+probability π, weight 1/π, and results of weight w and value e,
 
-    V = Σ_coins (1 - π) z²,      z = Σ w e over the results of the coin
+    V = Σ_draws (1 - π) z²,      z = Σ w e over the results of the draw
 
-As many sums as there are coins cannot be kept in an aggregate. Each coin has a place b out of 10 and a sign s = ±1,
-both hashed from its key, and what is kept is one sum a place (the "fast AMS sketch"):
+An aggregate cannot keep one sum per draw. Instead each draw has a place b out of 10 and a sign s = ±1, both hashed
+from its key, and one sum is kept per place (the "fast AMS sketch"):
 
     S_b = Σ s √(1 - π) w e,      Σ_b S_b²  is V on average,
 
-since the signs cancel the products of different coins. With few coins most have a place to themselves. With many,
-S_b is nearly normal and V has the error of 10 degrees of freedom. That is why t is taken at
+since the signs cancel the products of different draws. With few draws most of them have a place of their own. With
+many, S_b is nearly normal and V has the error of 10 degrees of freedom. That is why t is taken at
 
-    ν = 3 (Σ S²)² / Σ S⁴ - 2,      at most the number m of places taken
+    ν = 3 (Σ S²)² / Σ S⁴ - 2,      at most the number m of places in use
 
-degrees of freedom: m for normal S_b, fewer where one coin outweighs the others. Where the residuals e are taken from
-the sample's own mean they come out too small: V is multiplied by m / (m - 1), and ν is m - 1 at most. One coin alone
-then says nothing, and V is infinite.
+degrees of freedom: m for normal S_b, fewer where one draw outweighs the others. Where the residuals e are taken from
+the sample's own mean they are too small: V is multiplied by m / (m - 1), and ν is at most m - 1. With a single draw
+the variance cannot be estimated then, and V is infinite.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from spillway.estimate.local_values import let, struct
 from spillway.estimate.rows import ROUNDING, bare, number
 
 PLACES = (
-    10  # with more, a count, a sum and a mean together leave Spark's limit of 100 fields for compiled code
+    10  # with more, a count, a sum and a mean together exceed Spark's limit of 100 fields for compiled code
 )
 _SALTS = 7_046_029_254_386_353_131, 1_609_587_929_392_839_161  # far from any salt of a shedder
 Key = str | Column | Sequence[str | Column]
@@ -44,19 +45,19 @@ Key = str | Column | Sequence[str | Column]
 
 @dataclass(frozen=True)
 class Coin:
-    """What was kept or dropped as one: the columns that tell it from others, and its weight.
+    """One random draw, which keeps or drops a set of rows: the columns that identify the set, and its weight.
 
-    Columns are made when they are used, so that a coin can be named before there is a session.
+    Columns are made when they are used, so that a ``Coin`` can be created before there is a session.
     """
 
-    side: int  # 0 or 1: the two coins of a result are hashed apart
-    field: str  # the option that named it
+    side: int  # 0 or 1: the two draws of a result have different salts
+    field: str  # the option that named the columns
     key: tuple[str | Column, ...]
     weight: str | Column
 
     @classmethod
     def of(cls, side: int, field: str, key: Key, weight: str | Column) -> Coin:
-        """Check what names a coin."""
+        """Check the key and the weight, and return the draw that they name."""
         given = [key] if isinstance(key, str | Column) else key
         if not isinstance(given, Sequence) or not given or not all(_names(one) for one in given):
             raise SpillwayError(
@@ -71,28 +72,28 @@ class Coin:
 
     @property
     def weight_field(self) -> str:
-        """The option that named its weight."""
+        """The option that named the weight."""
         return "weight" if self.field == "key" else f"{self.field}_weight"
 
     @property
     def w(self) -> Column:
-        """The weight, null where there is none."""
+        """The weight of a row, null where there is none."""
         return number(self.weight_field, self.weight)
 
     @property
     def hash(self) -> Column:
-        """The coin's identity."""
+        """The hash of the key, which identifies the draw."""
         key = [F.col(one) if isinstance(one, str) else one for one in self.key]
         return F.xxhash64(*key, F.lit(_SALTS[self.side]))
 
     @property
     def loss(self) -> Column:
-        """1 - π of the coin; NaN of a weight that cannot be."""
+        """1 - π of the draw; NaN for an invalid weight (below 1)."""
         w, least = self.w, 1.0 - ROUNDING
         return F.when(w > 1.0 + ROUNDING, 1.0 - 1.0 / w).when(w >= least, 0.0).when(w < least, float("nan"))
 
     def sums(self, terms: Column) -> Column:
-        """Return S_b of the terms w e, an array; null at places that no coin has taken."""
+        """Return the array of sums S_b of the terms w e; null at places that no draw uses."""
         w, place = bare(self.weight), F.pmod(self.hash, F.lit(PLACES))
         signed, sampled = F.signum(self.hash) * F.sqrt(1.0 - 1.0 / w) * terms, w > 1.0 + ROUNDING
         return F.array(*[F.sum(F.when((place == b) & sampled, signed)) for b in range(PLACES)])
@@ -126,7 +127,7 @@ def by_powers(V: Column, V4: Column, m: Column, *, centred: bool) -> Column:
 
 
 def together(sides: list[Column], D: Column) -> Column:
-    """Return struct(V, nu, m) of one side or two; D is what both do together, m the fewest places of a shed side."""
+    """Return struct(V, nu, m) of one or two sides. D is the part of both, m the fewest places of a shed side."""
 
     def found(known: Column) -> Column:
         each = [known[f"side{n}"] for n in range(len(sides))]

@@ -1,9 +1,10 @@
-"""Quantiles of results that share coins: Woodruff's interval with the variance of the join.
+"""Quantiles of results that share random draws: Woodruff's interval with the variance of the join.
 
-As in :mod:`~spillway.estimate.quantiles`, but the error of the share F(y) comes from its residuals, e = 1 - q up to
-the quantile and -q beyond it, by the formulas of :mod:`~spillway.estimate.shared`. The result that crosses q lies
-below it in part, so that Σ w e = 0. Since a group's results are in memory anyway, the sums by coin are exact: the
-results are sorted by the hash of a coin and added up, once for each side.
+The method is that of :mod:`~spillway.estimate.quantiles`, but the error of the share F(y) comes from its residuals,
+e = 1 - q up to the quantile and -q beyond it, by the formulas of :mod:`~spillway.estimate.shared`. The result at
+which the weights cross q counts partly below and partly above it, so that Σ w e = 0. Since a group's results are in
+memory anyway, the sums by draw are exact: the results are sorted by the hash of the draw and added up, once for each
+side.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def quantile(rows: Rows, coins: tuple[Coin, ...], q: float) -> Column:
 
 
 def _residuals(group: Column, crossing: Column, p: float) -> Column:
-    """Return the rows with z = w e of each."""
+    """Return the rows with a field z = w e."""
     below = 1.0 - above(group, crossing, p)
 
     def part(row: Column, place: Column) -> Column:
@@ -64,7 +65,7 @@ def _residuals(group: Column, crossing: Column, p: float) -> Column:
 
 
 def _side(parts: Column, side: int) -> Column:
-    """Return what the coins of one side do: struct(V, nu, m)."""
+    """Return the variance by the random draws of one side: struct(V, nu, m)."""
 
     def of_coin(row: Column) -> Column:
         return struct(id=row[f"id{side}"], z=row["z"] * F.sqrt(row[f"loss{side}"]))
@@ -90,7 +91,7 @@ def _side(parts: Column, side: int) -> Column:
 
 
 def _both(parts: Column, sides: list[int]) -> Column:
-    """Return D."""
+    """Return D, the part of the variance that both sides cause together."""
     if len(sides) == 1:
         return F.lit(0.0)
 

@@ -1,8 +1,8 @@
-"""Student's t as a Column, for degrees of freedom that are known only when the query runs.
+"""Computes Student's t as a Column, for degrees of freedom that are known only when the query runs.
 
 The level is known when the expression is made. So the exact quantiles of the core are taken at the Chebyshev nodes
 of u = 1/ν in (0, 1], and log t becomes a polynomial in u of degree 10. Its relative error over all ν >= 1 is below
-1e-7 up to a level of 0.95, 1e-5 up to 0.999, and one in a hundred at 0.99999.
+1e-7 up to a level of 0.95, below 1e-5 up to 0.999, and one in a hundred at 0.99999.
 
 >>> round(math.exp(horner(coefficients(0.95), 1 / 9)), 6)
 2.262157
@@ -35,7 +35,7 @@ def coefficients(level: float) -> tuple[float, ...]:
 
 
 def horner(coefficients: tuple[float, ...], u: Number) -> Number:
-    """Return the value of a polynomial, of a number or of a column."""
+    """Return the value of a polynomial at a number or at a column."""
     value = u * coefficients[0]
     for c in coefficients[1:-1]:
         value = (value + c) * u

@@ -1,17 +1,17 @@
-"""Groups whose kept values are all the same, although rows were shed: what the others could be.
+"""Computes intervals for groups whose kept values are all the same, although rows were shed.
 
-Such values have a variance of zero, and that is no knowledge. If X rows of the group differ from them, none of
-these is kept with a chance of (1 - 1/w)^X. At a confidence level 1 - α that is not believed any more where it falls
-to α, so there are up to
+Such values have a variance of zero, but the shed rows may have other values. If X rows of the group have other
+values, the probability that none of these rows is kept is (1 - 1/w)^X. At a confidence level 1 - α, numbers X for
+which this probability falls below α are excluded. So there are up to
 
     X = ln α / ln(1 - 1/w̄),      w̄ = Σ w² / Σ w
 
-of them: about 3 w at 95 %, the "rule of three", and next to none where hardly a row was shed. What each differs by,
-d, the sample does not say. It is taken to be as much as the values that were kept, so others may be anything from
-nothing to twice that: for ones and zeros that is just right. (For a sum of sampled zeros it is as much as the
-largest value that was not shed, for a ratio as the mean numerator.) Of zeros alone nothing is known, and d is 1. The
-caller may say better with ``spread``: 0 for a constant. The interval reaches d X to both sides for a sum, and
-d X / N for a mean, where X is N at most.
+such rows: about 3 w at 95 %, the "rule of three", and almost none where hardly any row was shed. The sample does not
+show the difference d of such a row. It is assumed to be as large as the values that were kept, so other values may
+lie anywhere from zero to twice the kept value: for ones and zeros that is exactly right. (For a sum of sampled zeros,
+d is the largest value that was not subject to shedding, for a ratio the mean numerator.) If there are only zeros, d
+is 1. The caller may give a better d as ``spread``, for example 0 for a constant. The interval extends d X to both
+sides for a sum, and d X / N for a mean, where X is at most N.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from spillway.errors import invalid
 
 
 def require_spread(spread: float | None) -> float | None:
-    """Return how far a value may lie from the others, or raise.
+    """Return how far a value may be from the other values, or raise.
 
     >>> require_spread(-1)
     Traceback (most recent call last):
@@ -41,12 +41,12 @@ def require_spread(spread: float | None) -> float | None:
 
 
 def distance(spread: float | None, size: Column) -> Column:
-    """Return d for values of this size."""
+    """Return d, the assumed difference, for values of this size."""
     if spread is not None:
         return F.lit(spread)
     return F.when(size > 0.0, size).otherwise(1.0)
 
 
 def others(level: float, w: Column) -> Column:
-    """Return X for rows of this weight on average."""
+    """Return X, the number of rows that may differ, for rows of this average weight."""
     return F.try_divide(F.lit(math.log1p(-level)), F.log(1.0 - F.try_divide(F.lit(1.0), w)))

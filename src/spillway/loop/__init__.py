@@ -1,1 +1,1 @@
-"""The loop: from reports of finished batches to the decision for the next one. It needs no Spark."""
+"""The feedback loop: turns reports of finished batches into decisions for the next ones. It needs no Spark."""

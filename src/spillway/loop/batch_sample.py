@@ -1,4 +1,7 @@
-"""A finished batch as controllers see it: one control period, with how long its rows waited before it was cut."""
+"""Turns the report of a finished batch into a sample for the controller: one control period.
+
+The sample includes how long the rows of the batch waited before it was cut.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from spillway.core.control import Costs, Sample
 from spillway.core.control.cost_model import cost_fields
 from spillway.loop.reports import BatchReport
 
-_CAPPED = 0.05  # of a batch's offsets left at the source: a limit there makes rows wait, not the query
+_CAPPED = 0.05  # of a batch's offsets: if more is left at the source, rows wait because of a limit there
 
 
 @dataclass
@@ -20,7 +23,7 @@ class BatchClock:
     ended_s: float | None = None
 
     def next(self, report: BatchReport) -> Wait:
-        """Return how long the rows of a batch waited, and go on to it. What lies between two runs is no waiting."""
+        """Return how long the rows of a batch waited, and remember its times. The time between runs is no wait."""
         if report.run != self.run:
             self.run, self.cut_s, self.ended_s = report.run, None, None
         cut_s, ended_s = self.cut_s, self.ended_s
@@ -32,13 +35,13 @@ class BatchClock:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The time between the cut of a batch and the one before, and how much of it the query was idle."""
+    """The time from the cut of the batch before to the cut of a batch, and how much of it the query was idle."""
 
     waited_s: float | None = None
     idle_s: float = 0.0
 
     def rate(self, rows: int) -> float | None:
-        """Return the rows per second that arrived: a batch's rows came between the cut before it and its own.
+        """Return the rows per second that arrived. The rows of a batch arrive between the last cut and its own cut.
 
         >>> Wait(waited_s=2.0).rate(100), Wait().rate(100)
         (50.0, None)
@@ -47,11 +50,11 @@ class Wait:
 
 
 def sample_of(report: BatchReport, kept: int, costs: Costs | None, wait: Wait) -> Sample:
-    """Return the period as the controllers see it.
+    """Return the sample of a batch for the controller.
 
-    Its length is from cut to cut, so that rows over length is the rate of arrival. What waits at its end is what the
-    source still had when the batch was cut, and what has arrived since; of the latter only the share counts that
-    will be let in if nothing changes.
+    The period is the time from cut to cut, so that rows divided by its length is the arrival rate. The backlog at its
+    end consists of the rows that the source still had when the batch was cut, and of the rows that have arrived
+    since then. Of these later rows only the share counts that will be let in if nothing changes.
     """
     end = report.ended_s
     share = kept / report.arrived if report.arrived else 1.0

@@ -1,16 +1,17 @@
-"""Spillway's folder in the checkpoint: small files, each written whole or not at all.
+"""Reads and writes Spillway's folder in the checkpoint: small files, each written atomically.
 
 ::
 
     checkpoint/spillway/
-      lease            locked by the process whose query this is
-      latest.json      what the loop decided last, with the state it goes on from
-      decisions/7.json what batch 7 was told, written before it was used, never changed
-      joins/0.json     how a join or a pattern is shared out to shards, for the life of the checkpoint
-      learned/0.txt    what partial matches are worth, as it was learned first
+      lease            locked by the process that runs the query
+      latest.json      the loop's latest decision, with the state from which it continues
+      decisions/7.json the decision of batch 7, written before it was used, never changed
+      joins/0.json     how a join or a pattern is divided into shards, for the life of the checkpoint
+      learned/0.txt    the values of partial matches, as they were learned first
       history/0.jsonl  one line per finished batch
 
-Readers and writers meet only through whole files: a file appears under its name when all of it is on disk.
+A reader never sees a part of such a file: a file gets its name when all of it is on disk. (Only the history is
+appended to.)
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from urllib.parse import unquote, urlparse
 from spillway.errors import CheckpointInUseError, SpillwayError, invalid
 
 KEPT_DECISIONS = 1000
-RATIONS = "rations"  # chances by the groups of the very batch (foreach_batch_groups.py)
+RATIONS = "rations"  # keep probabilities from the groups of the batch itself (foreach_batch_groups.py)
 
 
 def local_path(field: str, location: str | os.PathLike[str]) -> Path:
@@ -52,7 +53,7 @@ def local_path(field: str, location: str | os.PathLike[str]) -> Path:
 
 
 class Folder:
-    """Whole-file reads and writes below one directory."""
+    """Reads and writes whole files below one directory."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -65,7 +66,7 @@ class Folder:
             return None
 
     def write(self, name: str, text: str) -> None:
-        """Put a file in place of what was there, atomically."""
+        """Write a file atomically; it replaces the file that was there."""
         temporary = self._temporary(name, text)
         try:
             os.replace(temporary, self.root / name)
@@ -89,7 +90,7 @@ class Folder:
         return True
 
     def append(self, name: str, line: str) -> None:
-        """Add a line to a file; a crash can tear only the last one."""
+        """Add a line to a file. A crash can cut off only the last line."""
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as file:
@@ -100,7 +101,7 @@ class Folder:
         (self.root / name).unlink(missing_ok=True)
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of the whole files in a folder."""
+        """Return the names of the files in a folder, without temporary ones."""
         try:
             return [name for name in os.listdir(self.root / folder) if not name.startswith(".")]
         except (FileNotFoundError, NotADirectoryError):
@@ -122,7 +123,7 @@ class Folder:
         return temporary
 
     def _write_without_links(self, name: str, temporary: Path) -> bool:
-        """Create exclusively where the file system has no hard links: rename over a name that was claimed."""
+        """Create a file once where the file system has no hard links: claim its name, then rename the file to it."""
         try:
             os.close(os.open(self.root / f"{name}.claim", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except FileExistsError:
@@ -133,7 +134,7 @@ class Folder:
 
 
 class Lease:
-    """Says that one process owns the folder. The operating system takes it back when that process dies."""
+    """A lock by which one process owns the folder. The operating system releases it when that process dies."""
 
     def __init__(self, folder: Folder) -> None:
         self._path = folder.root / "lease"
@@ -156,7 +157,7 @@ class Lease:
             os.close(file)
             raise
         self._file = file
-        with contextlib.suppress(OSError):  # the name of the holder is a courtesy
+        with contextlib.suppress(OSError):  # the name of the holder is only for the error message
             os.ftruncate(file, 0)
             os.write(file, f"process {os.getpid()}".encode())
 

@@ -1,25 +1,26 @@
-"""What one batch is told: the loop's latest decision, made exact by the batch's own size.
+"""Makes the decision for one batch from the loop's latest decision and the size of the batch.
 
-The loop publishes a :class:`Published` value after each finished batch. The control row's task turns it into a
+The loop publishes a :class:`Published` value after each finished batch. The task of the control row turns it into a
 :class:`BatchDecision` for the batch it belongs to. This is a pure function of the published value and the
-offset log; the result is written down before it is used, so a replay is told the same.
+offset log. The result is stored before it is used, so a replay of the batch gets the same decision.
 
     n      rows that reach the shedder: units of this batch (offsets.py) x rows per unit (rows_per_unit.py). Where the
-           units cannot be counted, the rate x the busy part of the wait, w - i or at least a trigger: an idle query
-           waits for rows, and how long says nothing of how many come. Not known if i is not, as after a restart
-    w      how long the oldest row has waited already: the time between the cuts of this batch and the one before;
-           where there is no offset log to look into, the time since the last reported cut, shared out
-    i      how much of that the query was idle, as it is with a trigger interval: the time since the batch before
-           has ended, where that has been reported in this run; not known otherwise
-    u      rows of the batch before and those it was to keep, where its report has not come yet: w tells how long it
-           took. Not known where operators work beside, nor of a batch that was cut in an earlier run
-    L      Decision.limit_for(w, i, u): the controller's limit, less after a long batch, more after a short one
-    keep   Decision.keep_ratio_for(n, w, i, u); stages that follow one another keep a root of it each, so that it is
-           what comes out behind the last
-    B      max(L / keep, n), where no units are known: of the rows that come beyond that some are dropped by their
-           place in their task, so that 2 L get in at most (position_bound.py)
-    W      Decision.work_budget_for(the rows kept), and at most what still fits: (y_d - w - fixed) / u, but never
-           under W / 4. Operators that share it get parts by what they demanded lately
+           units cannot be counted: rate x busy part of the wait (w - i, and at least one trigger interval). The idle
+           part is left out, since its length does not tell how many rows come. Unknown where i is unknown, as after
+           a restart
+    w      how long the oldest row has waited already: the time from the cut of the batch before to the cut of this
+           batch. Without an offset log: the time since the last reported cut, divided by the batches since then
+    i      how much of w the query was idle, for example because of a trigger interval: the time since the end of the
+           batch before. Unknown where that end was not recorded in this run
+    u      the rows of the batch before and the rows it was to keep, where its report has not come yet: w shows how
+           long that batch took. Unknown where a stage has a work budget, and for a batch cut in an earlier run
+    L      Decision.limit_for(w, i, u): the controller's limit, lower after a long batch, higher after a short one
+    keep   Decision.keep_ratio_for(n, w, i, u). In a chain of k stages each stage keeps the k-th root of it, so that
+           this share remains after the last stage
+    B      max(L / keep, n), where the units are unknown: some of the rows beyond B are dropped by their position in
+           their task, so that at most 2 L rows get in (position_bound.py)
+    W      Decision.work_budget_for(rows kept), and at most what still fits: (target delay - w - fixed) / seconds per
+           unit of work, but never under W / 4. Stages that share W get parts in proportion to their latest demands
 """
 
 from __future__ import annotations
@@ -45,13 +46,14 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What is known of one place in the plan where rows are shed.
+    """What the loop knows about one stage: a place in the plan where rows are shed.
 
-    A ``chained`` stage gets the rows that the one before it has let through. One that ``works`` has a budget of work
-    and drops no rows; ``demanded`` is what it would have spent lately. While ``uniform_batches`` is above 0
-    the ranks of the last batch are not trusted to be those of the next, and utilities are left out of account.
-    ``rows_per_unit`` is the middle of what is believed possible, ``rows_per_unit_spread`` the factor from there to
-    either end, and ``measured_in`` what a unit is. ``tasks`` have had its rows lately, as far as that was of use.
+    A ``chained`` stage gets the rows that the stage before it has let through. A stage that ``works`` has a budget
+    of work and drops no rows; ``demanded`` is the work that all of its latest rows would have taken. While
+    ``uniform_batches`` is above 0, the ranks of the last batch are not used for the next one, and rows are dropped
+    regardless of their utility. ``rows_per_unit`` is the middle of the range that is believed possible,
+    ``rows_per_unit_spread`` is the factor from the middle to either end, and ``measured_in`` says what a unit is.
+    ``tasks`` is how many tasks have had rows of the stage lately, where that was measured.
     """
 
     rows_per_unit: float | None = None
@@ -74,13 +76,13 @@ class Stage:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether rows are dropped by their place in a batch of unknown size."""
+        """Whether rows are dropped by their position in a batch of unknown size."""
         joined = self.groups is not None and self.groups.join is not None
         return not (self.works or self.window is not None or joined)
 
     @property
     def range_per_unit(self) -> RowsPerUnit | None:
-        """The rows per unit that are believed possible, None before any batch."""
+        """The range of rows per unit that is believed possible, None before any batch."""
         if self.rows_per_unit is None:
             return None
         return RowsPerUnit.around(self.rows_per_unit, self.rows_per_unit_spread)
@@ -88,7 +90,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What the loop knows and wants after a finished batch; the query's run began at ``began_s`` or later."""
+    """What the loop has learned and decided after a finished batch. The run began at ``began_s`` or later."""
 
     decision: Decision = field(default_factory=Decision)
     seed: int = 0
@@ -113,7 +115,7 @@ class Published:
 
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> Self:
-        """Read back what :meth:`to_dict` gave; fields of another version are left out, missing ones are defaults."""
+        """Read back the form of :meth:`to_dict`. Unknown fields are left out, missing ones get their defaults."""
         try:
             stages = []
             for stage in found["stages"]:
@@ -146,10 +148,10 @@ def _window_spec(found: dict[str, Any]) -> WindowSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchDecision:
-    """What batch ``batch`` was told, for good.
+    """The decision that batch ``batch`` runs with. It cannot be changed later.
 
-    Where its size was not known, rows are dropped by their place in their task as soon as ``bound_rows`` have come,
-    if ``tasks`` tasks take turns.
+    Where the size of the batch was not known, rows are dropped by their position in their task once ``bound_rows``
+    have come, under the assumption that ``tasks`` tasks get equal parts of them.
     """
 
     batch: int
@@ -171,25 +173,25 @@ class BatchDecision:
     work_budgets: tuple[float | None, ...] = ()
 
     def work_budget_of(self, stage: int) -> float | None:
-        """Return how many units of work a stage may spend, None where there is no bound."""
+        """Return how many units of work a stage may spend, None where there is no budget."""
         return self.work_budgets[stage] if stage < len(self.work_budgets) else None
 
     @property
     def work_budget(self) -> float | None:
-        """The units of work that all stages together may spend, None where there is no bound."""
+        """The units of work that all stages together may spend, None where there is no budget."""
         found = [budget for budget in self.work_budgets if budget is not None]
         return sum(found) if found else None
 
     def ration_of(self, stage: int) -> Ration | None:
-        """Return the chances of a stage's groups, None where it sheds no groups."""
+        """Return the keep probabilities of a stage's groups, None where it sheds no groups."""
         return self.rations[stage] if stage < len(self.rations) else None
 
     def windows_of(self, stage: int) -> WindowDecision | None:
-        """Return what is decided about a stage's windows, None where it sheds no windows."""
+        """Return the decision about a stage's windows, None where it sheds no windows."""
         return self.windows[stage] if stage < len(self.windows) else None
 
     def salt_of(self, stage: int) -> int:
-        """Return the salt of a stage: stages that share one would pick the same rows, and weigh them twice."""
+        """Return the salt of a stage. Stages with the same salt would pick the same rows and weigh them twice."""
         return self.salt if stage == 0 else mix(self.salt, stage)
 
     def to_json(self) -> str:
@@ -201,12 +203,12 @@ class BatchDecision:
         return json.dumps({"version": VERSION, **record}, allow_nan=False)
 
     def is_for(self, size: BatchSize) -> bool:
-        """Return whether this was decided for the batch that was cut then, not for one whose log was lost."""
+        """Return whether this decision belongs to the batch of that cut, not to one whose offset log was lost."""
         return self.cut_s is None or size.cut_s is None or self.cut_s == size.cut_s
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read back what :meth:`to_json` gave; raise :class:`SpillwayError` for anything else."""
+        """Read back the output of :meth:`to_json`; raise :class:`SpillwayError` for anything else."""
         try:
             record = json.loads(text)
             if record.pop("version") != VERSION:
@@ -228,7 +230,7 @@ class BatchDecision:
 def decide(
     published: Published, batch: int, size: BatchSize, before: BatchDecision | None = None
 ) -> BatchDecision:
-    """Turn the latest decision into the one for a batch of known size, given what the batch before was told."""
+    """Turn the published value into the decision for a batch; ``before`` is the decision of the batch before it."""
     wanted = published.decision
     waited_s = size.waited_s if size.waited_s is not None else _waited_s(published, batch, size.seen_s)
     reported_idle_s = idle_s_of(published, batch, size)
@@ -292,7 +294,7 @@ def decide(
 
 
 def chain_lengths(stages: Sequence[Stage]) -> list[int]:
-    """Return for each stage how many follow one another in its chain.
+    """Return for each stage the length of the chain that it is part of.
 
     >>> chain_lengths([Stage(), Stage(chained=True), Stage()])
     [2, 2, 1]
@@ -309,14 +311,15 @@ def _waited_s(published: Published, batch: int, seen_s: float | None) -> float |
 
 
 def _unreported(published: Published, batch: int, before: BatchDecision | None) -> tuple[float, float] | None:
-    """Return the rows of the batch before and those it was to keep; None where its report has come.
+    """Return the rows of the batch before and the rows it was to keep; None where its report has come.
 
-    None, too, where nothing is known of it, or it was cut in an earlier run: the time since then is no batch's time.
+    Also None where nothing is known about that batch, or where it was cut in an earlier run: the time since then is
+    not the duration of a batch.
     """
     if before is None or before.batch != batch - 1 or published.after_batch == batch - 1:
         return None
     earlier_run = published.began_s is not None and (before.cut_s or 0.0) < published.began_s
-    works = any(stage.works for stage in published.stages)  # how long that took is not known
+    works = any(stage.works for stage in published.stages)  # how long their work took is not known
     rows = before.expected_rows
     if rows is None or earlier_run or works:
         return None
@@ -327,11 +330,11 @@ def _unreported(published: Published, batch: int, before: BatchDecision | None) 
 def _work_budgets(
     published: Published, rows: float | None, waited_s: float | None
 ) -> tuple[float | None, ...]:
-    """Return the units of work that each stage may spend; without an idea of the rows, as if they took half."""
+    """Return the units of work that each stage may spend. If the rows are unknown, half is reserved for them."""
     wanted, stages = published.decision, published.stages
     if wanted.work_budget is None or not any(stage.works for stage in stages):
         return ()
-    priced = wanted.row_work > 0.0  # made from what things cost, not given by hand
+    priced = wanted.row_work > 0.0  # the budget follows from measured costs; it was not set by hand
     unknown_rows = wanted.work_budget * (0.5 if priced else 1.0)
     budget = unknown_rows if rows is None else wanted.work_budget_for(rows) or 0.0
     if priced and wanted.target_delay_s is not None and waited_s is not None and published.unit_s:
@@ -340,7 +343,7 @@ def _work_budgets(
             budget = min(budget, max(left_s / published.unit_s, budget / 4))
     demands = [stage.demanded or 0.0 for stage in stages if stage.works]
     total, count = sum(demands), len(demands)
-    # Each gets a tenth of an even part at the least: what it demands may change.
+    # Each stage gets at least a tenth of an even part, because its demand may change.
     return tuple(
         None
         if not stage.works

@@ -1,6 +1,6 @@
-"""How many rows a batch is expected to have, and what bounds it where nobody can count them before it runs.
+"""Computes how many rows a batch is expected to have, and its bound where they cannot be counted before it runs.
 
-The symbols are those of decision.py; how a batch is bounded, says position_bound.py.
+The symbols are those of decision.py; position_bound.py describes how a batch is bounded.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from spillway.loop.rows_per_unit import RowsPerUnit
 if TYPE_CHECKING:
     from spillway.loop.decision import Published, Stage
 
-_TASKS_AT_FIRST = 2.0  # of a stage, before any report; why, says position_bound.py
-_MOST_BOUND = 1e18  # rows; no more can be numbered
+_TASKS_AT_FIRST = 2.0  # tasks of a stage before any report; position_bound.py says why
+_MOST_BOUND = 1e18  # rows; larger row numbers are not possible
 
 
 def idle_s_of(published: Published, batch: int, size: BatchSize) -> float | None:
     """Return how long the query was idle before a batch was cut; None where that is not known.
 
-    The report of the batch before says when that ended. Where it has not come, its entry in the commit log does, if
-    it was written in this run: what passed between two runs is no idle time.
+    The report of the batch before says when that batch ended. Where the report has not come, its entry in the commit
+    log says so, if it was written in this run: the time between two runs is not idle time.
     """
     cut_s = size.cut_s if size.cut_s is not None else size.seen_s
     ended_s = published.ended_s
@@ -35,9 +35,9 @@ def idle_s_of(published: Published, batch: int, size: BatchSize) -> float | None
 
 
 def gathered_s(wanted: Decision, waited_s: float | None, idle_s: float | None) -> float | None:
-    """Return for how long rows have come without being taken at once: a busy query's or a trigger's time.
+    """Return for how long rows gathered because the query was busy or waited for its trigger.
 
-    An idle query would have taken them, so its wait says nothing of their number, however long it was.
+    An idle query would have taken rows at once, so the length of its wait does not tell how many rows there are.
     """
     if waited_s is None or idle_s is None:
         return None
@@ -47,7 +47,7 @@ def gathered_s(wanted: Decision, waited_s: float | None, idle_s: float | None) -
 def expected_rows(
     published: Published, size: BatchSize, gathered_s: float | None, limit: float | None
 ) -> tuple[float | None, bool]:
-    """Return the rows of a batch, and whether they are counted; None where nothing is known of them."""
+    """Return the rows of a batch (None where nothing is known about them), and whether they were counted."""
     per_unit = _per_unit(_first(published.stages), size)
     if size.units is not None and per_unit is not None:
         return per_unit.estimate(size.units, limit), True
@@ -57,7 +57,7 @@ def expected_rows(
 
 
 def bound_of(published: Published, rows: float | None, keep: float, limit: float | None) -> dict[str, float]:
-    """Return what bounds a batch of unknown size, nothing where no limit is wanted."""
+    """Return the fields that bound a batch of unknown size; an empty dict where no limit is wanted."""
     bounded = [stage for stage in _first(published.stages) if stage.is_bounded]
     if limit is None or keep <= 0.0 or not bounded:
         return {}
@@ -69,7 +69,7 @@ def bound_of(published: Published, rows: float | None, keep: float, limit: float
 
 
 def _first(stages: Sequence[Stage]) -> list[Stage]:
-    """Return the stages in which rows are counted as they come in."""
+    """Return the stages at which arriving rows are counted: the first stage of each chain."""
     rows_only = [stage for stage in stages if not stage.works] or stages
     return [stage for number, stage in enumerate(rows_only) if number == 0 or not stage.chained]
 

@@ -1,4 +1,4 @@
-"""The files of a batch, and their sizes, read from the log that Spark's file source keeps.
+"""Reads the files of a batch, and their sizes, from the log of Spark's file source.
 
 The file source writes ``checkpoint/sources/<source>/n`` before the offset log says ``{"logOffset": n}``, so both are
 on disk when a task of the batch runs::
@@ -7,8 +7,8 @@ on disk when a task of the batch runs::
     {"path":"file:///data/in/a%20b.json","timestamp":1794996137454,"batchId":7}
 
 Every tenth entry is called ``n.compact`` and repeats all files since the first batch, the newest last; only its
-end is read. Sizes come from the file system. Files that a task cannot look at (an object store, a disk of another
-machine) are counted instead. Nothing here raises: what cannot be read is unknown.
+end is read. Sizes come from the file system. Files whose size a task cannot read (in an object store, on a disk of
+another machine) are counted instead. No function here raises: a size that cannot be read is unknown.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-_BLOCK = 1 << 16  # bytes, read at once from the end of a compacted log
-_MOST_LOOKED_AT = 500  # files of a batch: a look takes some µs on a local disk, on a network a millisecond
+_BLOCK = 1 << 16  # bytes that are read at once from the end of a compacted log
+_MOST_LOOKED_AT = 500  # files of a batch: each takes some µs on a local disk, a millisecond on a network
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files that a batch reads: how many, how many bytes (None where that is unknown), some of their paths."""
+    """The files that a batch reads: their number, their bytes (None where unknown) and some of their paths."""
 
     count: int
     size_bytes: float | None
@@ -60,7 +60,7 @@ def spaced(paths: Sequence[str], most: int) -> list[str]:
 
 
 def local_file(path: str) -> str | None:
-    """Return the path by which a file of the log can be opened here, None if it is not a file's.
+    """Return the path by which a file of the log can be opened here, None if it is not on a file system.
 
     >>> local_file("file:///in%20put/100%25;a.txt"), local_file("s3a://bucket/a.txt")
     ('/in put/100%;a.txt', None)
@@ -81,7 +81,7 @@ def _size(path: str) -> int | None:
 
 
 def _paths(source: Path, number: int) -> list[str] | None:
-    """Return the files of one entry of the log, None where there is none; an entry has a file at the least."""
+    """Return the files of one entry of the log, None where there is no entry. An entry has at least one file."""
     for name in (str(number), f"{number}.compact"):
         try:
             paths = list(_of_entry(source / name, number))

@@ -1,8 +1,8 @@
-"""Guesses the rows per byte of files by a look into some of them, for batches before any has been counted.
+"""Estimates the rows per byte of files from a sample of the files, for use before any batch has been counted.
 
-A Parquet file says at its end how many rows it has. In text (CSV, JSON, plain lines), packed by gzip or not, a line
-is taken for a row. Of other files nothing is guessed. Rows that span lines make the guess too high, until the first
-batches are finished and their rows are known.
+The footer of a Parquet file says how many rows it has. In text (CSV, JSON, plain lines), with or without gzip, a
+line counts as a row. For other files there is no estimate. Rows that span several lines make the estimate too high,
+until the first batches are finished and their rows are known.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from collections.abc import Sequence
 from spillway.loop.file_log import local_file, spaced
 
 _LOOKED_INTO = 5  # files: rows of one stream are alike
-_HEAD = 1 << 16  # bytes that are read of a file of text: some hundred lines
+_HEAD = 1 << 16  # bytes that are read from a text file: some hundred lines
 
 
 def rows_per_byte(paths: Sequence[str]) -> float | None:
-    """Return the rows per byte of some of the files together, None where none of them can be understood."""
+    """Return the rows per byte of a sample of the files, None where none of them can be read."""
     counts = [count for path in spaced(paths, _LOOKED_INTO) if (count := _count(path)) is not None]
     rows, read = sum(rows for rows, _ in counts), sum(size for _, size in counts)
     return rows / read if rows and read else None
 
 
 def _count(path: str) -> tuple[float, float] | None:
-    """Return rows, and the bytes of the file that hold them."""
+    """Return a number of rows, and the bytes of the file that hold them."""
     name = local_file(path)
     try:
         if name is None:

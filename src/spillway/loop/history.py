@@ -1,4 +1,4 @@
-"""Every sample and decision: kept in memory, appended to the checkpoint, read back as a pyarrow Table."""
+"""The history: a log of all batches, appended to the checkpoint and read back as a pyarrow Table."""
 
 from __future__ import annotations
 
@@ -23,25 +23,28 @@ FILES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One finished batch: what it was told, what was measured, what was decided next.
+    """One finished batch: its decision, its measurements, and the decision that the controller made after it.
 
-    ``keep_ratio`` to ``waited_s`` are what this batch was told; ``next_keep_ratio``, ``next_limit_rows`` and
+    ``keep_ratio`` to ``waited_s`` are the decision of this batch; ``next_keep_ratio``, ``next_limit_rows`` and
     ``reason`` are the controller's decision after it. Where windows are shed, a row counts as kept by the share of
-    its windows that are open; ``early_dropped_rows`` are those that have none. ``windows_dropped`` have gone by for
-    good since the batch before. ``bound_rows`` and ``bounded_rows`` are of batches whose size nobody knew
-    (position_bound.py): from how many on rows were to be dropped for that, and how many were, or would have been.
+    its windows that are kept; ``early_dropped_rows`` counts the rows none of whose windows is kept.
+    ``windows_dropped`` counts the dropped windows that were settled since the batch before. ``bound_rows`` and
+    ``bounded_rows`` belong to batches whose size was not known before they ran (position_bound.py): the number of
+    rows after which dropping began, and how many rows were dropped for that reason, or would have been.
 
-    Of joins and patterns: ``work_demanded`` are the units of work (comparisons, probes of an index, steps of a
-    pattern) that everything would have taken, ``work_spent`` those that were made and ``work_budget`` those that were
-    allowed; ``pairs`` or ``matches`` came out. ``late_rows`` came behind the watermark and ``unmatched_rows`` had
-    nothing to match by, so both were left out; ``sampled_out_rows`` were dropped by the operator, in each shard by
-    itself, and ``shed_runs`` are partial matches that a pattern has let go of. ``runs`` are those that are kept after
-    the batch, ``waiting_rows`` wait for the watermark then, and ``state_bytes`` is how large the state is.
+    For joins and patterns, ``work_demanded`` is the units of work (comparisons, probes of an index, steps of a
+    pattern) that all rows would have taken, ``work_spent`` the units that were done and ``work_budget`` the units
+    that were allowed; ``pairs`` or ``matches`` are the results. ``late_rows`` came after the watermark had passed
+    them and ``unmatched_rows`` had no value to match by, so both were left out; ``sampled_out_rows`` were dropped by
+    the operator, in each shard separately, and ``shed_runs`` counts the partial matches that a pattern discarded.
+    ``runs`` counts the partial matches that are held after the batch, ``waiting_rows`` the rows that wait for the
+    watermark then, and ``state_bytes`` is the size of the state.
 
-    ``dropped_rows`` are all that were shed in the batch, ``sampled_out_rows`` among them, and ``kept_rows`` the
-    others of those that arrived. A row that waited may be dropped in a later batch than it arrived in, so there may
-    be more dropped than arrived. ``would_drop_rows`` is the same if nothing is enforced, but for joins and patterns:
-    what they would have dropped is not known, only that ``work_budget`` is less than ``work_demanded``.
+    ``dropped_rows`` counts all rows that were shed in the batch, including ``sampled_out_rows``, and ``kept_rows``
+    the rest of the rows that arrived. A row that waited may be dropped in a later batch than the one it arrived in,
+    so more rows may be dropped than arrived. ``would_drop_rows`` is the same number if nothing is enforced, except
+    for joins and patterns: how many rows they would have dropped is not known, only that ``work_budget`` is less than
+    ``work_demanded``.
     """
 
     batch: int
@@ -99,7 +102,7 @@ class Entry:
         decision: Decision,
         before: Entry | None = None,
     ) -> Self:
-        """Put together what is known of a batch; ``before`` is the last one before it."""
+        """Make the entry of a batch; ``before`` is the entry of the batch before it."""
         kept, work = int(sample.kept_rows), report.work or WorkReport()
         if before is not None and not report.all_shards_told:
             work = work.held_after(before.waiting_rows, before.runs, before.state_bytes)
@@ -153,7 +156,7 @@ class Entry:
 
 
 class History:
-    """A bounded log of entries: the newest in memory, ten files of ten thousand on disk."""
+    """A bounded log of entries: ten files of ten thousand entries on disk, the newest entry also in memory."""
 
     def __init__(self, folder: Folder, note: Callable[[str], None]) -> None:
         self._folder = folder
@@ -164,7 +167,7 @@ class History:
         self._lines: int | None = None
 
     def add(self, entry: Entry) -> None:
-        """Add an entry; where the disk refuses, it stays in memory and the status says so."""
+        """Add an entry. If it cannot be written, it stays in memory, and a problem is noted in the status."""
         self._last = entry
         if entry.arrived_rows or entry.work_demanded:
             self._last_with_rows = entry
@@ -185,18 +188,18 @@ class History:
         return self._last
 
     def last_with_rows(self) -> Entry | None:
-        """Return the newest entry of this process that rows came in: Spark adds batches without any."""
+        """Return the newest entry of this process that had rows. (Spark also runs batches without rows.)"""
         return self._last_with_rows
 
     def before(self, batch: int) -> Entry | None:
-        """Return the newest entry of an earlier batch, also of an earlier process; None if there is none."""
+        """Return the newest entry before a batch, even if another process wrote it; None if there is none."""
         if self._last is not None and self._last.batch < batch:
             return self._last
         earlier = [entry for file in self._files()[-1:] for entry in self._read(file) if entry.batch < batch]
         return earlier[-1] if earlier else None
 
     def table(self) -> pa.Table:
-        """Return all entries, oldest first; a batch that was replayed appears once a run."""
+        """Return all entries, oldest first. A batch that was replayed appears once per run."""
         import pyarrow as pa  # noqa: PLC0415  not needed to run a query
 
         entries = [entry for file in self._files() for entry in self._read(file)] + self._unsaved
@@ -214,7 +217,7 @@ class History:
         if not files:
             return 0
         newest = self._folder.read(f"history/{files[-1]}") or ""
-        if newest and not newest.endswith("\n"):  # a crash tore the last line: close it
+        if newest and not newest.endswith("\n"):  # a crash cut off the last line: end that line
             self._folder.append(f"history/{files[-1]}", "")
         return int(files[-1].removesuffix(".jsonl")) * LINES_PER_FILE + newest.count("\n")
 
@@ -229,7 +232,7 @@ class History:
 
 
 def _parse(line: str, names: set[str]) -> Entry | None:
-    """Return an entry, or None for a line that a crash has torn."""
+    """Return an entry, or None for a line that a crash has cut off."""
     try:
         found: Any = json.loads(line)
         return Entry(**{name: value for name, value in found.items() if name in names})

@@ -1,13 +1,13 @@
-"""The feedback loop: a finished batch in, a decision out, published for the batches to come.
+"""The feedback loop: takes in the report of each finished batch and publishes a decision for the next batches.
 
 ::
 
     progress event -> BatchReport -> Sample -> controller.step -> Decision -> latest.json
                         reports.py    batch_sample.py  core/control            read by control_row.py
 
-The listener that feeds it is asynchronous, so a decision takes effect one to three batches later; what cannot
-wait, the size of a batch, is taken into account when the batch runs (decision.py). Everything here runs on the
-driver, once per batch. An error in it is noted in the status and never reaches the query.
+The listener that delivers the reports is asynchronous, so a decision takes effect one to three batches later. The
+size of a batch cannot wait that long, so it is taken into account when the batch runs (decision.py). Everything
+here runs on the driver, once per batch. An error in it is noted in the status and never reaches the query.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from spillway.loop.kinds.windows import WindowSpec
 from spillway.loop.reports import BatchReport, WorkReport
 from spillway.loop.stage_updates import learn, quick_to_rise
 
-_CLOCK_S = 1.0  # by which the clocks of two machines may well differ
+_CLOCK_S = 1.0  # a difference between the clocks of two machines that is no reason for a warning
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What survives a restart beside the published decision."""
+    """The saved states that survive a restart, beside the published decision."""
 
     controller: dict[str, Any] | None = None
     cost_model: dict[str, Any] | None = None
@@ -56,9 +56,9 @@ class Known:
 class Loop:
     """Turns reports into published decisions.
 
-    ``make_controller`` builds the controller from a saved state or afresh; a state that does not fit (another
-    controller, another version) is set aside and noted. ``finished`` has a file for each finished batch: Spark's
-    commit log, or where that is not known the decisions.
+    ``make_controller`` builds the controller from a saved state, or a new one if there is none. A state that does
+    not fit (another controller, another version) is ignored and noted in the status. ``finished`` has a file for
+    each finished batch: it is Spark's commit log or, where the commit log is not known, the folder of decisions.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Loop:
         self._last_batch = self._newest()
         self._ended = False
         self._query: str | None = None
-        self._useless = True  # as far as joins and patterns have seen rows
+        self._useless = True  # no row that joins and patterns have seen so far could be in a result
         self._clock = BatchClock()
         self.history = History(folder, self.note)
         self._seed = zlib.crc32(name.encode())
@@ -94,7 +94,7 @@ class Loop:
         self._cold_start()
         self._prune()
 
-    # What the facade asks
+    # Called by the facade
 
     def add_stage(
         self,
@@ -105,16 +105,17 @@ class Loop:
         groups: GroupSpec | None = None,
         works: bool = False,
     ) -> int:
-        """Add a place in the plan where rows are shed and return its number; ``chained``: behind the last one.
+        """Add a stage, a place in the plan where rows are shed, and return its number.
 
-        One that ``works`` sheds work instead: it is given a budget.
+        A ``chained`` stage follows directly after the last one. A stage that ``works`` sheds work instead of rows: it
+        gets a budget of work.
         """
         with self._lock:
             number = len(self._stages)
             before = self._published.stages
             known = before[number] if number < len(before) else Stage()
             if groups is not None and (known.groups is None or known.groups.of != groups.of):
-                known = replace(known, census=None)  # of other groups
+                known = replace(known, census=None)  # the saved census counted other groups
             chained = chained and number > 0
             known = replace(known, floor=floor, chained=chained, window=window, groups=groups, works=works)
             self._stages.append(known)
@@ -126,24 +127,24 @@ class Loop:
 
     @property
     def published(self) -> Published:
-        """What the next batch will be told by."""
+        """The published value from which the decision of the next batch is made."""
         with self._lock:
             return self._published
 
     @property
     def problems(self) -> list[str]:
-        """What went wrong lately, oldest first."""
+        """The latest problems, oldest first."""
         with self._lock:
             return list(self._problems)
 
     @property
     def query(self) -> str | None:
-        """The id of the query that was heard last."""
+        """The id of the query that sent the last report."""
         with self._lock:
             return self._query
 
     def note(self, problem: str) -> None:
-        """Remember a problem for the status; the same one only once in a row."""
+        """Remember a problem for the status. A problem that repeats the last one is not added again."""
         with self._lock:
             if not self._problems or self._problems[-1] != problem:
                 self._problems.append(problem)
@@ -156,12 +157,12 @@ class Loop:
             self._publish(replace(self._published, decision=decision))
 
     def _begin_work(self) -> None:
-        """Ask for a budget before the first batch, so that even that one is safe."""
+        """Ask the controller for a work budget before the first batch, so that the first batch has one, too."""
         self._published = replace(self._published, unit_s=self._unit.unit_s)
         decision = self._decision_after(self._nothing(), batch=0)
         self._published = replace(self._published, decision=decision)
 
-    # What the listener tells
+    # Called by the listener
 
     def ended(self, run: str) -> None:
         """Take note that a run has ended."""
@@ -193,7 +194,7 @@ class Loop:
             self._taken.wait_for(lambda: self._ended or self._last_batch >= newest, limit_s)
             self._last_batch = max(
                 self._last_batch, newest
-            )  # what has not come by now is not waited for again
+            )  # a report that has not come by now is not waited for again
 
     def wait_for(self, batch: int, limit_s: float) -> bool:
         """Wait until a batch has been taken in; return whether it was, within the limit."""
@@ -257,13 +258,13 @@ class Loop:
         self._folder_housekeeping(report.batch)
 
     def _decision_after(self, sample: Sample, batch: int) -> Decision:
-        """Ask the controller; where it fails, its last decision stays in force and the batch still counts."""
+        """Ask the controller for a decision. If it fails, its last decision stays in force and the batch counts."""
         try:
             decision: Any = self._controller.step(sample)
             if isinstance(decision, Decision):
                 return decision
             problem = f"step() gave {decision!r} instead of a Decision"
-        except Exception as error:  # a controller may be anyone's
+        except Exception as error:  # a controller may be the user's own code
             problem = repr(error)
         self.note(
             f"the controller failed, its last decision stays in force (first in batch {batch}): {problem}"
@@ -271,7 +272,7 @@ class Loop:
         return self._published.decision
 
     def _look_for_trouble(self, report: BatchReport, sample: Sample, told: BatchDecision | None) -> None:
-        """Note what the user has to know of."""
+        """Note the problems that the user should know about."""
         if sample.worst_delay_s is not None and sample.worst_delay_s < -_CLOCK_S:
             self.note("rows arrive in the future: the clock behind the arrival column is ahead of this one")
         if report.arrived and report.arrived == sum(stage.arrival_missing for stage in report.stages):
@@ -300,7 +301,7 @@ class Loop:
             self.note(f"the decision of batch {report.batch} cannot be read: {error}")
             return None
 
-    # What is on disk
+    # The files in the checkpoint
 
     def _publish(self, published: Published) -> None:
         self._published = published
@@ -351,7 +352,7 @@ class Loop:
             return UnitCostConfig().build()
 
     def _begin_run(self) -> None:
-        """Expect a cold JVM, which takes longer for everything; the time until then is no waiting for a trigger."""
+        """Begin a run with a cold JVM, which is slower in everything. The time before it is no wait for a trigger."""
         costs = self._costs.begin_run()
         self._unit.begin_run()
         self._published = replace(self._published, ended_s=None, began_s=time.time())
@@ -359,7 +360,7 @@ class Loop:
             self._published = replace(self._published, cost_s=costs.cost_s, fixed_s=costs.fixed_s)
 
     def _nothing(self) -> Sample:
-        """Return a period in which nothing happened, to ask for a decision between batches."""
+        """Return a sample of an empty period, to ask the controller for a decision between batches."""
         return Sample(
             at_s=self._clock.ended_s or 0.0,
             period_s=0.0,
@@ -370,7 +371,7 @@ class Loop:
         )
 
     def _cold_start(self) -> None:
-        """Publish a decision before the first batch, so that even that one is safe."""
+        """Make a decision before the first batch, so that the first batch is controlled, too."""
         self._begin_run()
         try:
             decision: Any = self._controller.step(self._nothing())
@@ -389,7 +390,7 @@ class Loop:
         self._published = replace(self._published, decision=decision)
 
     def _prune(self) -> None:
-        """Remove old decisions whose batches were never heard of."""
+        """Remove old decisions, also those whose batches were never reported."""
         try:
             for folder in ("decisions", RATIONS):
                 names = {

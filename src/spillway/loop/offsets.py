@@ -1,9 +1,9 @@
-"""How many rows a batch has, known before it runs.
+"""Reads the size of a batch from Spark's offset log before the batch runs.
 
 Spark writes ``checkpoint/offsets/b`` before it runs batch b: a line with a version, a line of metadata with the time
 the batch was cut, then one line per source with the offset it ends at. Version 1 has the sources in their order, and
-``-`` for one that has given nothing yet; version 2 has ``name:offset``, with the number of the source where it has no
-name, and leaves out those that have given nothing. The difference to batch b - 1 is the size of the batch:
+``-`` for a source that has delivered nothing yet. Version 2 has ``name:offset``, with the number of the source if it
+has no name, and leaves out sources that have delivered nothing. The difference to batch b - 1 is the batch's size:
 
 =================== ============================================ ============================
 source              offset                                       what a unit is
@@ -16,12 +16,13 @@ files               ``{"logOffset": 3}``                         a byte, or a fi
 Delta and others    anything else                                not countable
 =================== ============================================ ============================
 
-Offsets that go back are not countable either: a topic was deleted and made anew. When the batch before ended is the
-time of its entry in ``checkpoint/commits``.
+Offsets that go back are not countable either: the topic was deleted and created again. The end of the batch before
+is the time of its entry in ``checkpoint/commits``.
 
-A plan may filter, explode or join before it sheds, so the rows that reach the shedder per unit are learned, too
-(rows_per_unit.py); for sources that count rows the first guess is one, for files a look into them (file_sample.py).
-Where nothing can be counted, or nothing has been learned yet, the batch is bounded while it runs (position_bound.py).
+A plan may filter, explode or join before it sheds, so the rows per unit that reach the shedder are learned, too
+(rows_per_unit.py). The first guess is one for sources that count rows; for files it comes from a sample of them
+(file_sample.py). Where nothing can be counted, or nothing has been learned yet, the batch is bounded while it runs
+(position_bound.py).
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ from typing import Any
 
 from spillway.loop.file_log import files_between
 
-OFFSETS, BYTES, FILES = "offsets", "bytes", "files"  # what the units of a batch are
+OFFSETS, BYTES, FILES = "offsets", "bytes", "files"  # the kinds of units in which a batch is measured
 _NOTHING_YET = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """How far the sources of a query have gone on, and whether each unit of that is a row or a gap."""
+    """How far the sources of a query have advanced, and whether each unit of that is a row or a gap."""
 
     units: float
     counts_rows: bool
@@ -47,13 +48,13 @@ class Advance:
 
 @dataclass(frozen=True, slots=True)
 class BatchSize:
-    """What the offset log says of a batch before it runs; None where it cannot be known.
+    """What the offset log says about a batch before it runs; None where it cannot be known.
 
-    ``cut_s`` is when the batch was cut, which tells it from another batch of the same number. Without a checkpoint
-    to look into there is only ``seen_s``, when the batch was seen to run. ``ended_s`` is when the batch before was
-    committed. ``measured_in`` is what the units are;
-    ``files`` are some of the files to be read, and ``rows_per_unit`` is what a look into them has shown. ``note`` is
-    for the status: why the log could not be read.
+    ``cut_s`` is when the batch was cut, which distinguishes it from another batch of the same number. Without a
+    readable checkpoint there is only ``seen_s``, the time when the batch was seen to run. ``ended_s`` is when the
+    batch before was committed. ``measured_in`` says what the units are; ``files`` are some of the files to be read,
+    and ``rows_per_unit`` is the estimate from a sample of them. ``note`` is for the status: it says why the log
+    could not be read.
     """
 
     units: float | None = None
@@ -91,7 +92,7 @@ class _Part:
 
 
 def size_of(checkpoint: Path, batch: int) -> BatchSize:
-    """Read a batch's size, and how long its oldest row may have waited, from the offset log."""
+    """Read the size of a batch, and how long its oldest row may have waited, from the offset log."""
     lines = _lines(checkpoint / "offsets" / str(batch))
     ended = _entry(lines)
     if ended is None:
@@ -112,7 +113,7 @@ def size_of(checkpoint: Path, batch: int) -> BatchSize:
 
 
 def advance(ends: list[Any], starts: list[Any]) -> Advance | None:
-    """Add up how far all sources have gone on, or return None if one of them cannot be counted.
+    """Add up how far all sources have advanced, or return None if one of them cannot be counted.
 
     >>> advance([{"rows": 5}, {"clicks": {"0": 7, "1": 1}}], [{"rows": 1}, {"clicks": {"0": 2}}])
     Advance(units=10.0, counts_rows=True)
@@ -137,7 +138,7 @@ def parse(text: str | None) -> Any:
 
 
 def _advance(end: Any, start: Any) -> Advance | None:
-    """Return how far one source has gone on; a partition that is new begins at 0, one that is gone gives nothing."""
+    """Return how far one source has advanced. A new partition begins at 0; one that is gone adds nothing."""
     ended, started = _counters(end), _counters(start)
     if not ended or started is None:
         return None
@@ -148,7 +149,7 @@ def _advance(end: Any, start: Any) -> Advance | None:
 
 
 def _counters(offset: Any) -> dict[object, float] | None:
-    """Return what an offset counts by name: one counter, or one a partition; ``None`` names one that is no row's."""
+    """Return the counters of an offset by name: one, or one per partition. The name ``None``: it counts no rows."""
     if isinstance(offset, int | float) and not isinstance(offset, bool):
         return {None: float(offset)}
     if not isinstance(offset, dict) or not offset:
@@ -176,7 +177,7 @@ def _unknown_version(lines: list[str] | None) -> str:
 
 
 def _added(size: BatchSize, parts: list[_Part | None]) -> BatchSize:
-    """Add up the sources; unknown if one of them is, or if they are not measured alike."""
+    """Add up the sources. The size is unknown if one of them is unknown, or if their units differ."""
     known = [part for part in parts if part is not None]
     if not known or len(known) < len(parts) or len({part.measured_in for part in known}) > 1:
         return size
@@ -190,7 +191,7 @@ def _added(size: BatchSize, parts: list[_Part | None]) -> BatchSize:
 
 
 def _part(source: Path, end: Any, start: Any) -> _Part | None:
-    """Return what a source gives between two offsets; ``source`` is the folder in which it keeps its own log."""
+    """Return the size of a source's part between two offsets; ``source`` is the folder of the source's own log."""
     if isinstance(end, dict) and set(end) == {"logOffset"}:
         before = start if isinstance(start, dict) else {"logOffset": -1}
         return _files(source, end["logOffset"], before.get("logOffset"))
@@ -210,7 +211,7 @@ def _files(source: Path, end: Any, start: Any) -> _Part | None:
 
 
 def _origin(source: Path) -> Any:
-    """Return where a source began: Kafka notes it beside the offset log, the others begin at 0."""
+    """Return the offset at which a source began: Kafka's is stored beside the offset log, the others begin at 0."""
     lines = _lines(source / "0")
     return parse(lines[-1]) if lines else 0
 

@@ -1,4 +1,4 @@
-"""What one finished batch tells: a streaming progress event, read into a plain value."""
+"""The report of one finished batch: a streaming progress event, read into a plain value."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from spillway.loop.offsets import advance, parse
 
 Metrics = Mapping[str, Any]
 BITS_OF_NUMBER = (
-    33  # of monotonically_increasing_id that count the rows of a task; above is the task's number
+    33  # low bits of monotonically_increasing_id, which count a task's rows; the bits above number the task
 )
 _WITHOUT_ROWS = ("latestOffset", "queryPlanning", "getBatch", "walCommit", "commitOffsets", "commitBatch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkReport:
-    """What an operator with a budget did in a batch: units of work, rows, and how long it was at it.
+    """What an operator with a work budget did in a batch: units of work, counts of rows, and the time of the work.
 
-    ``demanded`` are the units that everything would have taken, ``spent`` those that were; ``wall_s`` is the time of
-    the work, divided by how many tasks were at it at once. ``pairs`` are the results of a join, ``matches`` those of
-    a pattern, ``shed_runs`` partial matches that were let go of, ``runs`` those that are kept. ``more_waiting``,
-    ``more_runs`` and ``more_bytes`` are by how much there is more of what is held than before the batch.
+    ``demanded`` is the units that all of the work would have taken, ``spent`` the units that were done; ``wall_s`` is
+    the time of the work, divided by the number of tasks that worked in parallel. ``pairs`` are the results of a join,
+    ``matches`` the results of a pattern, ``shed_runs`` the partial matches that were discarded, ``runs`` the partial
+    matches that are held. ``more_waiting``, ``more_runs`` and ``more_bytes`` are the changes of ``waiting``, ``runs``
+    and ``state_bytes`` in the batch.
     """
 
     demanded: float = 0.0
@@ -45,7 +46,7 @@ class WorkReport:
 
     @classmethod
     def of(cls, metrics: Metrics) -> WorkReport | None:
-        """Read what an operator observed; None of a stage that has no budget, and of an empty batch."""
+        """Read the metrics of an operator; None for a stage without a budget, and for an empty batch."""
         if metrics.get("demand") is None:
             return None
         began, ended = _number(metrics.get("began_s")), _number(metrics.get("ended_s"))
@@ -65,8 +66,8 @@ class WorkReport:
     def held_after(self, waiting: int, runs: int, state_bytes: int) -> WorkReport:
         """Return the report of a batch without rows, given what was held before it.
 
-        Rows call all shards. Without any only those are called that have something to do, and the others hold what
-        they held.
+        A batch with rows calls all shards. A batch without rows calls only the shards that have something to do, and
+        what the other shards hold does not change.
 
         >>> WorkReport(waiting=1, more_waiting=-3).held_after(10, 20, 30).waiting
         7
@@ -86,8 +87,8 @@ class WorkReport:
 class StageReport:
     """One shedding stage's counts in a batch.
 
-    ``bounded`` rows were dropped only because nobody knew how many would come, and ``tasks`` is how many tasks had
-    rows then (position_bound.py); None where the size was known.
+    ``bounded`` rows were dropped only because the size of the batch was not known, and ``tasks`` is how many tasks
+    had rows in such a batch (position_bound.py); None where the size was known.
     """
 
     arrived: int = 0
@@ -112,7 +113,7 @@ class StageReport:
     def of(cls, metrics: Metrics) -> StageReport:
         """Read the metrics that a stage observed; an empty batch has counts of 0 and nothing else.
 
-        Spark Connect writes what is not finite as text.
+        Spark Connect writes infinite numbers and NaN as text.
         """
         counts = ("arrived", "kept", "protected", "utility_missing", "arrival_missing", "bounded")
         quantiles, groups = metrics.get("quantiles"), metrics.get("groups")
@@ -135,11 +136,11 @@ class StageReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchReport:
-    """One finished batch, in seconds of the epoch and rows.
+    """One finished batch; times are in seconds since the epoch.
 
-    ``units`` is how far the offsets went on, and ``counts_rows`` whether each of them is a row or a gap;
-    ``input_rows`` are the rows that the sources gave, 0 where Spark cannot say. ``overhead_s`` is the part of
-    ``busy_s`` in which no row is touched: finding offsets, planning, and the two logs.
+    ``units`` is how far the offsets advanced, and ``counts_rows`` whether each unit is a row or a gap;
+    ``input_rows`` are the rows that the sources delivered, 0 where Spark does not report them. ``overhead_s`` is the
+    part of ``busy_s`` in which no row is processed: finding offsets, planning, and the two logs.
     """
 
     query: str
@@ -163,37 +164,37 @@ class BatchReport:
 
     @property
     def arrived(self) -> int:
-        """Rows that reached a stage, counted at the first of each chain."""
+        """Rows that reached a stage, counted at the first stage of each chain."""
         return sum(stage.arrived for number, stage in self._counted() if not self._follows(number))
 
     @property
     def kept(self) -> int:
-        """Rows that were let through, counted at the last of each chain."""
+        """Rows that were let through, counted at the last stage of each chain."""
         return sum(stage.kept for number, stage in self._counted() if not self._follows(number + 1))
 
     @property
     def work(self) -> WorkReport | None:
-        """What all operators with a budget did together, None where there is none."""
+        """The sum of the work of all operators with a budget, None where there is none."""
         found = [stage.work for stage in self.stages if stage.work is not None]
         return sum(found, WorkReport()) if found else None
 
     @property
     def all_shards_told(self) -> bool:
-        """Whether all shards of the operators were called: rows call each of them."""
+        """Whether all shards of the operators were called, as they are in a batch with rows."""
         return any(stage.arrived for stage in self.stages if stage.work is not None)
 
     @property
     def early_dropped(self) -> int:
-        """Rows of which no window is open, counted where windows are shed."""
+        """Rows that were dropped because none of their windows is kept, counted where windows are shed."""
         return sum(stage.arrived - stage.passed for stage in self.stages if stage.passed is not None)
 
     @property
     def bounded(self) -> int:
-        """Rows that were dropped because nobody knew how many would come."""
+        """Rows that were dropped because the size of the batch was not known."""
         return sum(stage.bounded for stage in self.stages)
 
     def _counted(self) -> list[tuple[int, StageReport]]:
-        """Return the stages whose rows count: those that shed rows, and an operator only if there are none."""
+        """Return the stages whose rows count: those that shed rows or, if there are none, the operators."""
         all_work = all(self.working) or not self.working
         return [
             (number, stage)
@@ -208,7 +209,7 @@ class BatchReport:
 def read_progress(
     progress: Any, names: list[str], counted: Mapping[str, Metrics] | None = None
 ) -> BatchReport | None:
-    """Return a progress event as a report, or None if it is another query's.
+    """Return a progress event as a report, or None if it belongs to another query.
 
     :param progress: a ``StreamingQueryProgress`` of PySpark, here without its type: the loop needs no Spark
     :param counted: what was counted outside of the plan, within ``foreachBatch``
@@ -254,7 +255,7 @@ def _as_dict(row: Any) -> Mapping[str, Any]:
 
 
 def _pair(found: Any) -> tuple[Any, Any]:
-    """Return a struct of two fields, which Spark Connect gives as a dict."""
+    """Return the two fields of a struct, which Spark Connect delivers as a dict."""
     first, second = found.values() if isinstance(found, Mapping) else found
     return first, second
 

@@ -1,6 +1,8 @@
-"""What is learned of the stages from batch to batch: rows per unit of the sources (rows_per_unit.py), the protected
-share, the number of tasks that have rows (position_bound.py), and the ranks of the utility, which are set aside for a
-while where they do not hold from one batch to the next.
+"""Updates what is known about the stages after each batch.
+
+That is the rows per unit of the sources (rows_per_unit.py), the protected share, the number of tasks that have rows
+(position_bound.py), and the ranks of the utility. Ranks that do not hold from one batch to the next are not used for
+some batches.
 """
 
 from __future__ import annotations
@@ -16,17 +18,17 @@ from spillway.loop.reports import BatchReport, StageReport
 from spillway.loop.rows_per_unit import RowsPerUnit
 
 _SMOOTHING = 0.3
-_MISJUDGED = 1.5  # by how much the share kept may miss what the ranks promised
-_FEW_ROWS = 1_000  # of a batch, from which that can be told
+_MISJUDGED = 1.5  # the factor by which the kept share may differ from the share expected by rank
+_FEW_ROWS = 1_000  # the rows of a batch from which that difference can be judged
 _LONGEST_DISTRUST = 64
-_FEW_TIMES = 20  # of a batch's rows, from which the pace of event time can be told
-_LEAST_RANKS = 100  # rows of a batch, from which its ranks say something of the next
+_FEW_TIMES = 20  # the event times of a batch from which the pace of event time can be computed
+_LEAST_RANKS = 100  # the rows of a batch from which its ranks are useful for the next batch
 
 
 def learn(
     stages: Sequence[Stage], report: BatchReport, told: BatchDecision | None, note: Callable[[str], None]
 ) -> list[Stage]:
-    """Return the stages after a batch, given what it was told."""
+    """Return the stages after a batch, given the decision it ran with."""
     lengths = chain_lengths(stages)
     found = []
     for number, (stage, seen) in enumerate(zip(stages, report.stages, strict=True)):
@@ -42,19 +44,19 @@ def learn(
 
 
 def quick_to_rise(old: float | None, new: float | None) -> float | None:
-    """Return a rate that believes in a burst at once and in its end step by step."""
+    """Return a smoothed rate that follows a rise at once and a fall step by step."""
     smooth = _smooth(old, new)
     return smooth if new is None or smooth is None else max(new, smooth)
 
 
 def _quick_to_fall(old: float | None, new: int | None) -> float | None:
-    """Return how many tasks to expect: believing in too many drops rows in vain, in too few lets more in."""
+    """Return how many tasks to expect. Too high a number drops rows needlessly, too low a number lets more in."""
     smooth = _smooth(old, new)
     return smooth if new is None or smooth is None else min(float(new), smooth)
 
 
 def _measured(stage: Stage, seen: StageReport, report: BatchReport, told: BatchDecision | None) -> Stage:
-    """Learn the rows per unit, in the units by which the batch was judged before it ran."""
+    """Learn the rows per unit, in the units in which the batch was measured before it ran."""
     units, measured_in = report.units, OFFSETS
     if told is not None and told.units is not None:
         units, measured_in = told.units, told.measured_in
@@ -75,7 +77,7 @@ def _measured(stage: Stage, seen: StageReport, report: BatchReport, told: BatchD
 
 
 def _without_gaps(arrived: int, units: float, report: BatchReport | None) -> RowsPerUnit | None:
-    """Return the rows per unit if each unit that counts as a row had held one; as seen where units are no rows."""
+    """Return the rows per unit as if no offset were a gap; where units are not rows, the ratio that was seen."""
     ratio = arrived / units
     if report is not None and report.counts_rows:
         ratio = arrived / min(units, report.input_rows) if arrived and report.input_rows else max(ratio, 1.0)
@@ -104,7 +106,7 @@ def _census(stage: Stage, seen: StageReport) -> Census | None:
 
 
 def _per_event_s(seen: StageReport) -> float | None:
-    """Return the rows per second of event time, without the earliest and the latest twentieth of them."""
+    """Return the rows per second of event time, without the earliest and the latest twentieth of the rows."""
     if len(seen.times_s) < _FEW_TIMES:
         return None
     ordered = sorted(seen.times_s)
@@ -115,7 +117,7 @@ def _per_event_s(seen: StageReport) -> float | None:
 
 
 def _share_by_rank(told: BatchDecision, number: int, length: int, seen: StageReport) -> float | None:
-    """Return the share that a stage was to keep by the last batch's ranks, None where nothing can be judged."""
+    """Return the share that a stage was to keep by the ranks of the last batch, None where it cannot be judged."""
     if seen.quantiles is None or seen.arrived < _FEW_ROWS or number >= len(told.cuts):
         return None
     by_rank = math.isfinite(told.cuts[number].value) and told.keep_ratio < 1.0
@@ -123,8 +125,8 @@ def _share_by_rank(told: BatchDecision, number: int, length: int, seen: StageRep
 
 
 def _judged(stage: Stage, seen: StageReport, wanted: float, batch: int, note: Callable[[str], None]) -> Stage:
-    """Trust the ranks more where they held, and leave them out of account for a while where they did not."""
-    share = (seen.kept + seen.bounded) / seen.arrived  # as far as ranks go
+    """Trust the ranks more if they held; if they did not, do not use them for some batches."""
+    share = (seen.kept + seen.bounded) / seen.arrived  # the share that the ranks kept
     if wanted / _MISJUDGED <= share <= wanted * _MISJUDGED:
         return replace(stage, distrust=stage.distrust // 2)
     distrust = min(max(2 * stage.distrust, 1), _LONGEST_DISTRUST)

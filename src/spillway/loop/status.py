@@ -1,4 +1,4 @@
-"""What a Spillway is doing right now, as a value that prints well."""
+"""The current status of a Spillway, as a value that can be printed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from spillway.loop.history import Entry
 class Status:
     """The latest sample and decision, with the reason in words.
 
-    ``last`` is the newest finished batch of this process, None before the first, and ``last_with_rows`` the newest
-    in which rows came, which is told as well; ``problems`` says what went wrong lately.
+    ``last`` is the newest finished batch of this process, None before the first. ``last_with_rows`` is the newest
+    batch that had rows; it is printed as well. ``problems`` are the latest problems.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Status:
 
     @property
     def reason(self) -> str:
-        """Why the decision is as it is."""
+        """The reason for the decision."""
         return self.decision.reason
 
     @property
@@ -38,7 +38,7 @@ class Status:
 
     @property
     def work_ratio(self) -> float:
-        """The share of the last batch's work that was done: of comparisons, or of steps of a pattern."""
+        """The share of the last batch's work (comparisons, steps of a pattern) that was done."""
         return 1.0 if self.last is None else _work_ratio(self.last)
 
     def __str__(self) -> str:
@@ -66,13 +66,13 @@ class Status:
         return lines
 
     def _rows(self, last: Entry) -> str:
-        """Say how many rows were kept; joins and patterns take in all of them."""
+        """Return how many rows were kept, in words; joins and patterns take in all rows."""
         if last.work_demanded and last.kept_rows == last.arrived_rows:
             return f"took in {last.arrived_rows:,} rows"
         return f"kept {last.kept_rows:,} of {last.arrived_rows:,} rows"
 
     def _work(self, last: Entry) -> str:
-        """Say what joins and patterns did: a unit is a comparison or a probe of the one, a step of the other."""
+        """Return in words what joins and patterns did. Units are comparisons and probes, or steps of a pattern."""
         patterns = bool(last.matches or last.shed_runs or last.runs)
         about = "about " if patterns else ""
         done = f"{last.work_spent:,.0f} of {about}{last.work_demanded:,.0f}"

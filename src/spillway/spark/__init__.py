@@ -1,4 +1,4 @@
-"""Spillway on Spark: the control row, the feedback loop and one operator per kind of work."""
+"""Spillway on Spark: the facade, the control row, the listener and the operators for each kind of work."""
 
 from spillway.loop.status import Status
 from spillway.spark.facade import Spillway

@@ -1,4 +1,4 @@
-"""Columns as users name them, checked when the call is made."""
+"""Checks the columns that users name, when the call is made."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TO_TIMESTAMP: dict[type[T.DataType], str] = {
 
 
 def require_stream(df: DataFrame, in_memory: str, within_batch: str | None = None) -> None:
-    """Refuse a table, and columns whose names are ours."""
+    """Refuse a DataFrame that is not a stream, and column names that are reserved for Spillway."""
     if not isinstance(getattr(df, "isStreaming", None), bool):
         raise invalid("df", df, "a streaming DataFrame")
     if not df.isStreaming:
@@ -41,7 +41,7 @@ def require_stream(df: DataFrame, in_memory: str, within_batch: str | None = Non
 
 
 def require_batch(df: DataFrame, batch: int) -> None:
-    """Refuse a stream where the table of a batch is expected, a number that is none, and names that are ours."""
+    """Refuse a stream instead of a batch's table, an invalid batch number, and reserved column names."""
     if isinstance(batch, bool) or not isinstance(batch, int) or batch < 0:
         raise invalid("batch", batch, "the number that foreachBatch gives to the function")
     if not isinstance(getattr(df, "isStreaming", None), bool) or df.isStreaming:
@@ -55,7 +55,7 @@ def require_batch(df: DataFrame, batch: int) -> None:
 
 
 def require_column(field: str, name: str, names: Sequence[str]) -> None:
-    """Refuse a name that no column has; one in another case is told.
+    """Refuse a name that no column has; the error suggests a name that differs only in case.
 
     >>> require_column("time", "TS", ["id", "ts"])
     Traceback (most recent call last):
@@ -72,14 +72,14 @@ def require_column(field: str, name: str, names: Sequence[str]) -> None:
 
 
 def require_free_names(df: DataFrame, field: str = "df") -> None:
-    """Refuse columns whose names are ours."""
+    """Refuse column names that are reserved for Spillway."""
     for name in df.columns:
         if name.startswith(PREFIX):
             raise invalid(field, name, f"columns that do not begin with {PREFIX!r}")
 
 
 def require_distinct_names(field: str, df: DataFrame) -> None:
-    """Refuse names that Spark could not tell apart."""
+    """Refuse column names that Spark could not distinguish, because they differ only in case."""
     seen = set()
     for name in df.columns:
         if name.lower() in seen:
@@ -88,7 +88,7 @@ def require_distinct_names(field: str, df: DataFrame) -> None:
 
 
 def require_plain_names(field: str, names: Iterable[str]) -> None:
-    """Refuse names that Spark cannot hand to a function on Arrow batches."""
+    """Refuse names that Spark cannot pass to a function on Arrow batches."""
     for name in names:
         if "." in name or "`" in name:
             hint = (
@@ -98,7 +98,7 @@ def require_plain_names(field: str, names: Iterable[str]) -> None:
 
 
 def require_arrow_types(field: str, df: DataFrame, names: Iterable[str]) -> None:
-    """Refuse columns whose values Spark cannot hand to a function on Arrow batches, such as months."""
+    """Refuse columns whose values Spark cannot pass to a function on Arrow batches, such as months."""
     for name in names:
         kind = df.schema[name].dataType
         try:
@@ -111,9 +111,9 @@ def require_arrow_types(field: str, df: DataFrame, names: Iterable[str]) -> None
 
 
 def watermark_delay_us(df: DataFrame, frame: str, time: str, *, field: str = "time", of: str = "") -> int:
-    """Return the delay of the watermark on a time column, in microseconds; refuse one that has none.
+    """Return the delay of the watermark on a time column, in microseconds; refuse a column without a watermark.
 
-    ``frame`` is what the DataFrame is called in messages, ``of`` says whose column it is.
+    ``frame`` is the name of the DataFrame in messages, and ``of`` says there whose column it is.
     """
     require_column(field, time, df.columns)
     kind = df.schema[time].dataType
@@ -135,7 +135,7 @@ def watermark_delay_us(df: DataFrame, frame: str, time: str, *, field: str = "ti
 def resolve(
     df: DataFrame, field: str, named: str | Column, allowed: tuple[type[T.DataType], ...], what: str
 ) -> Column:
-    """Return a column by name or expression after checking that it is there and of an allowed type."""
+    """Return a column by name or expression after checking that it exists and has an allowed type."""
     if isinstance(named, str):
         require_column(field, named, df.columns)
         column = F.col(f"`{named.replace('`', '``')}`")
@@ -153,7 +153,7 @@ def resolve(
 
 
 def key_columns(df: DataFrame, key: str | Sequence[str] | None, field: str = "key") -> list[Column]:
-    """Return the columns whose hash is taken: those named, or all that can be hashed."""
+    """Return the columns that are hashed: the named ones, or all that can be hashed."""
     if key is not None:
         names = [key] if isinstance(key, str) else list(key)
         if not names:
@@ -181,14 +181,14 @@ def _hashable(kind: T.DataType) -> bool:
 
 
 def quoted(name: str) -> Column:
-    """Return a column by its very name."""
+    """Return a column by its exact name, quoted."""
     return F.col(f"`{name.replace('`', '``')}`")
 
 
 def row_hash(df: DataFrame) -> Column:
-    """Return a hash of all columns of a row that have one; of maps, of their entries.
+    """Return a hash of all columns of a row that can be hashed; for a map its entries are hashed.
 
-    For plain columns it is that of ``spillway.core.row_hash.row_hashes`` with the salt 0.
+    For plain columns it equals ``spillway.core.row_hash.row_hashes`` with the salt 0.
     """
     columns = []
     for field in df.schema.fields:

@@ -1,14 +1,14 @@
-"""The control row: how a decision reaches a running query.
+"""The control row: it carries a decision into a running query.
 
-The control row is a static DataFrame of one row whose content is read by a task. Spark evaluates it afresh in
-every micro-batch and broadcasts it; the drop itself is a native filter. The task knows its batch, looks for
-``decisions/b.json``, and if there is none makes the decision and writes it there first. Whoever comes second (a
-retried task, a second shedding stage, a replay after a crash) finds it there and is told the same. A decision
+The control row is a static DataFrame of one row whose content is read by a task. Spark evaluates it anew in
+every micro-batch and broadcasts it; the drop itself is a native filter. The task knows its batch and looks for
+``decisions/b.json``. If there is none, it makes the decision and writes it there before using it. A later reader (a
+retried task, a second shedding stage, a replay after a crash) finds the file and uses the same decision. A decision
 for another batch of that number (the offset log was lost, or cleared by hand) is not used.
 
-Never fatal: where the folder cannot be read or written, the row says "keep everything" with a note that comes
-back to the loop as a metric. Nothing is dropped that is not written down. One thing is refused: a query that
-runs on another checkpoint than the one whose decisions it would use.
+Errors do not stop the query: if the folder cannot be read or written, the row says "keep everything" with a note
+that returns to the loop as a metric. No row is dropped by a decision that is not stored. One error does stop the
+query: it runs on another checkpoint than the one whose decisions it would use.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 PREFIX = "_spillway_"
 REPORT_PATIENCE_S = 0.5
-_BOUND_SALT = -1  # no stage has this number, so rows are chosen apart from any ordinary cut
+_BOUND_SALT = -1  # no stage has this number, so this choice of rows is independent of any ordinary cut
 NOT_STREAMING = "not in a micro-batch of a streaming query"
 BOUND = f"{PREFIX}bound double, {PREFIX}tasks double not null, {PREFIX}bound_salt bigint not null"
 TUPLES = (
@@ -51,7 +51,7 @@ TUPLES = (
 
 @dataclass(frozen=True)
 class ControlRow:
-    """Reads the control row of whichever batch it is run in. Picklable: it travels to the task."""
+    """Reads the control row of the batch in which it runs. Picklable, because it is sent to the task."""
 
     folder: str
     checkpoint: str | None
@@ -59,7 +59,7 @@ class ControlRow:
     schema: ClassVar[str] = TUPLES
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the row, once, whatever comes in."""
+        """Yield the row once, regardless of the input."""
         import pyarrow as pa  # noqa: PLC0415  only the task needs it
 
         acknowledge_at_once()
@@ -70,7 +70,7 @@ class ControlRow:
         yield pa.RecordBatch.from_pylist([self.row(decision, note)], schema=_arrow_schema(self.schema))
 
     def decision_here(self) -> tuple[BatchDecision | None, str]:
-        """Return what the batch is told whose task this is."""
+        """Return the decision of the batch to which this task belongs."""
         from pyspark import TaskContext  # noqa: PLC0415  only a task has one
 
         context = TaskContext.get()
@@ -79,7 +79,7 @@ class ControlRow:
         return self.decision_for(int(told) if told is not None else -1, query)
 
     def decision_for(self, batch: int, query: str | None) -> tuple[BatchDecision | None, str]:
-        """Return what the batch is told, or None and why nothing may be dropped."""
+        """Return the decision of a batch and a note; or None and the reason why nothing may be dropped."""
         if self.checkpoint is not None:
             _refuse_other_query(Path(self.checkpoint), query)
         if batch < 0:
@@ -139,7 +139,7 @@ class ControlRow:
 
 @dataclass(frozen=True)
 class ControlColumns:
-    """Reads a control row and hands on some of its columns. Picklable: it travels to the task."""
+    """Reads a control row and passes on some of its columns. Picklable, because it is sent to the task."""
 
     reader: ControlRow
     names: tuple[str, ...]
@@ -150,7 +150,7 @@ class ControlColumns:
         return ", ".join(part for part in self.reader.schema.split(", ") if part.split()[0] in self.names)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the row, once, whatever comes in."""
+        """Yield the row once, regardless of the input."""
         names = [part.split()[0] for part in self.schema.split(", ")]
         for row in self.reader(batches):
             yield row.select(names)
@@ -159,15 +159,16 @@ class ControlColumns:
 def control_frame(spark: SparkSession, reader: ControlRow, *names: str) -> DataFrame:
     """Return the one-row DataFrame that is read anew in every micro-batch, with all columns or the named ones.
 
-    Both choices save Spark a stage of generated code in each batch: ``VALUES`` is read as it is, where ``range`` is
-    a loop to generate; and columns that nobody uses would be projected away behind the task.
+    Two choices each save Spark a stage of generated code per batch. ``VALUES`` is read directly, while ``range``
+    would need a generated loop. Unused columns are left out in the task; otherwise Spark would add a projection
+    after it.
     """
     read = ControlColumns(reader, names) if names else reader
     return spark.sql("VALUES (0)").mapInArrow(read, read.schema)
 
 
 def check_executors(control: DataFrame) -> list[Row]:
-    """Read the control row once outside a stream, so that a task that cannot do it is found at the call."""
+    """Read the control row once outside a stream, so that the call fails at once if tasks cannot read it."""
     try:
         return control.collect()
     except PySparkException as error:
@@ -182,7 +183,7 @@ def check_executors(control: DataFrame) -> list[Row]:
 
 
 def read_published(folder: Folder) -> Published:
-    """Return what the loop published last; raise :class:`SpillwayError` where there is nothing to understand."""
+    """Return the value that the loop published last; raise :class:`SpillwayError` if it is missing or unreadable."""
     text = folder.read("latest.json")
     if text is None:
         raise SpillwayError("no decision has been published in the checkpoint.")
@@ -206,12 +207,12 @@ def _decide(folder: Folder, batch: int, size: BatchSize) -> BatchDecision:
 
 
 def wait_for_report(folder: Folder, batch: int) -> Published:
-    """Return what the loop published once it had the batch's report, or the newest there is after half a second.
+    """Wait for the report of a batch, at most half a second, and return the newest value that the loop published.
 
-    A report comes some 20 ms after the end of its batch. It is worth waiting for where a batch cannot be counted,
-    since its rows are told from the newest rate and from when the batch before has ended; but not if more reports
-    are missing, as no listener may be left. Where there are several sources, windows are dropped only if it has come
-    (windows.py).
+    A report comes about 20 ms after the end of its batch. If the rows of the next batch cannot be counted, waiting is
+    worthwhile, because they are estimated from the newest rate and from the end of the batch before. If more reports
+    are missing, there is no wait, as the listener may be gone. Where there are several sources, windows are dropped
+    only if the report has come (windows.py).
     """
     deadline = time.monotonic() + REPORT_PATIENCE_S
     while True:
@@ -226,7 +227,7 @@ def _reported(published: Published) -> int:
 
 
 def told_before(folder: Folder, batch: int) -> BatchDecision | None:
-    """Return what the batch before was told, or else the newest before it that can be read; None if there is none."""
+    """Return the newest readable decision of a batch before this one; None if there is none."""
     for number in _earlier(folder, batch):
         try:
             text = folder.read(f"decisions/{number}.json")
@@ -264,7 +265,7 @@ def _arrow_schema(text: str) -> pa.Schema:
 
 
 def owner_of(checkpoint: Path) -> str | None:
-    """Return the id of the query whose checkpoint this is, None where it cannot be told."""
+    """Return the id of the query whose checkpoint this is, None where it cannot be read."""
     try:
         return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,8 +1,8 @@
 """Says whether the rows of all sources of a plan are counted before a batch runs (offsets.py).
 
-The plan of a streaming DataFrame names its sources. Where all of them are among those whose offsets count rows, a
-batch is never larger than expected for that reason, and nothing has to be added to the plan to bound it. A source
-that is not known here, or a plan that cannot be read, is taken for one that nobody can count.
+The plan of a streaming DataFrame names its sources. If the offsets of all of them count rows, the size of a batch is
+always known, and nothing has to be added to the plan to bound it. A source that is not known here, or a plan that
+cannot be read, is treated as a source whose rows cannot be counted.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _SOURCE = re.compile(r"\bStreamingRelation\s+([^\s,\[]+)")
 def rows_are_counted(df: DataFrame) -> bool:
     """Return whether each source of a streaming DataFrame counts its rows in its offsets."""
     plan = io.StringIO()
-    with redirect_stdout(plan):  # the one way to a plan that Spark Connect has, too
+    with redirect_stdout(plan):  # the only way to a plan that also exists on Spark Connect
         df.explain()
     return are_counted(plan.getvalue())
 
 
 def are_counted(plan: str) -> bool:
-    """Return the same, given the physical plan as text.
+    """Return whether each source of a physical plan, given as text, counts its rows in its offsets.
 
     >>> are_counted("*(1) Project [id#1]\\n+- StreamingRelation kafka, [key#0, value#1]")
     True

@@ -1,4 +1,4 @@
-"""The facade: one object per query, DataFrame in, DataFrame out."""
+"""The facade: the class ``Spillway``, one object per query, whose methods take and return DataFrames."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 class Spillway(Attached):
-    """Keeps one streaming query inside its latency target.
+    """Keeps one streaming query within its latency target.
 
-    Put it into the plan where the expensive part begins; start the query as always, with the same checkpoint::
+    Use it in the plan just before the expensive part. Start the query as usual, with the same checkpoint::
 
         shed = Spillway("rides", target_delay="2 seconds", checkpoint="/data/checkpoints/rides",
                         arrival="timestamp")
@@ -44,14 +44,14 @@ class Spillway(Attached):
     ============= ========================================================================================
     option        meaning
     ============= ========================================================================================
-    name          shows in metrics and messages; also seeds the choice of rows
+    name          appears in metrics and messages; also seeds the choice of rows
     target_delay  how long a row may take from its arrival to its result: "2 seconds", a timedelta, seconds
-    checkpoint    the very path given to ``writeStream`` as ``checkpointLocation``; Spillway keeps its state in
-                  ``checkpoint/spillway``. Without it nothing survives a restart and the size of a batch is
+    checkpoint    the same path that ``writeStream`` gets as ``checkpointLocation``; Spillway keeps its state in
+                  ``checkpoint/spillway``. Without it nothing survives a restart, and the size of a batch is
                   estimated instead of known
     controller    a name (deadline, ctrl, baseline, aurora, fixed, none) or an object with ``step``
     arrival       the timestamp column that says when a row arrived; without it delays are not measured
-    mode          "observe" measures and decides but drops nothing
+    mode          "enforce" drops rows; "observe" measures and decides but drops nothing
     ============= ========================================================================================
     """
 
@@ -80,18 +80,18 @@ class Spillway(Attached):
         key: str | Sequence[str] | None = None,
         weight: str = "weight",
     ) -> DataFrame:
-        """Shed single rows: uniformly, or those of the lowest utility first.
+        """Shed single rows: uniformly, or the rows of the lowest utility first.
 
         ======== ==========================================================================================
         option   meaning
         ======== ==========================================================================================
-        utility  a numeric column or expression; null and NaN rank below all others and are counted
-        never    a boolean column or condition; its rows are never dropped, and counted
-        floor    with a utility: the least share of rows kept of every class, so that none starves; lowered
-                 where less than that share fits
-        key      the columns whose hash picks the rows; by default all. Name the ones that tell rows apart if
-                 whole rows repeat: equal keys of one batch are kept or dropped together
-        weight   the name of the column that is added: one over the row's chance of being kept
+        utility  a numeric column or expression; null and NaN rank below all other values and are counted
+        never    a boolean column or condition; rows for which it is true are never dropped, and are counted
+        floor    with a utility: the least share of rows that is kept at every utility, so that no class of
+                 rows is dropped completely. It is lowered where less than that share fits
+        key      the columns whose hash picks the rows; by default all. If whole rows repeat, name the columns
+                 that identify a row: rows of one batch with equal keys are kept or dropped together
+        weight   the name of the column that is added: 1 / the probability that the row is kept
         ======== ==========================================================================================
         """
         self._require_open()
@@ -119,30 +119,31 @@ class Spillway(Attached):
         weight: str = "weight",
         batch: int | None = None,
     ) -> DataFrame:
-        """Shed rows group by group, so that no group is missing and each keeps enough rows for its answer.
+        """Shed rows by group, so that no group is missing and each group keeps enough rows for its estimate.
 
-        Rows of groups that are rare or new are kept; those of frequent groups with a chance that the rule gives them.
+        Rows of rare or new groups are kept. Rows of frequent groups are kept with a probability that the rule sets.
 
         ======== ==========================================================================================
         option   meaning
         ======== ==========================================================================================
         by       the columns that make the groups; nulls are a group. None for a query without groups
-        value    the number that will be averaged: the variance rule gives more rows to groups where it varies more;
-                 without it that rule is "equal"
-        time     the timestamp column by which windows are made; without it rows are taken to come as they happen
+        value    the number that will be averaged: the variance rule gives more rows to groups where it varies more.
+                 Without it that rule is the same as "equal"
+        time     the timestamp column by which windows are made; without it event time is taken to be arrival time
         window   the length of the window that is aggregated: no group should be missing in it. Each task then counts
-                 the groups of its rows and draws by number, for about half a microsecond a row; a batch is replayed
-                 exactly if its source cuts it into the same partitions. Without it each row has a coin of its own
-        rule     "variance", "equal", or "proportional" with at least some rows a group
-        at_least how many rows of a group to expect at least: a group is missed with a chance of e to the minus that
+                 the groups of its rows and draws exact numbers of rows, for about half a microsecond per row. A batch
+                 is replayed exactly if its source cuts it into the same partitions. Without a window each row has
+                 an independent random draw
+        rule     "variance", "equal", or "proportional" with at least some rows per group
+        at_least the least expected number of kept rows per group: with n rows a group is missed with probability e⁻ⁿ
         accuracy "1 % at 95 %": keep no more rows of a group than its mean needs in a window, even if more would fit
-        join     a name of your choice, given to both inputs of a join on ``by``: keys that cannot match go first, and
-                 those that match most keep most. Estimate from the result with ``est.joined``
-        key      the columns whose hash picks the rows; by default all. Name the ones that tell rows apart if whole
-                 rows repeat: equal keys of one batch are kept or dropped together (``est.clustered``)
-        weight   the name of the column that is added: one over the row's chance of being kept
-        batch    within ``foreachBatch``: the number of the batch that ``df`` is. Its groups are then counted first,
-                 instead of going by the batches before
+        join     a name of your choice, given to both inputs of a join on ``by``: keys that cannot match are shed
+                 first, and keys that match most keep most. Estimate from the result with ``est.joined``
+        key      the columns whose hash picks the rows; by default all. If whole rows repeat, name the columns that
+                 identify a row: rows of one batch with equal keys are kept or dropped together (``est.clustered``)
+        weight   the name of the column that is added: 1 / the probability that the row is kept
+        batch    within ``foreachBatch``: the number of the batch that ``df`` is. Its groups are then counted before
+                 rows are shed, and the census of earlier batches is not used
         ======== ==========================================================================================
         """
         self._require_open()
@@ -186,19 +187,19 @@ class Spillway(Attached):
         max_gap: int | Sequence[int],
         level: int | tuple[int, ...] = 0,
     ) -> DataFrame:
-        """Shed whole windows: every window that comes out is exactly what it would have been.
+        """Shed whole windows: every window in the output has exactly the result it would have without shedding.
 
-        Adds a column ``window`` that holds only the allowed ones, to use as ``groupBy("window", ...)``. Rows that no
-        allowed window needs are dropped at once.
+        Adds a column ``window`` that holds only the allowed windows, for use in ``groupBy("window", ...)``. Rows that
+        no allowed window needs are dropped at once.
 
         =========== =======================================================================================
         option      meaning
         =========== =======================================================================================
-        arrangement ``tumbling("5 minutes") >> tumbling("1 hour")``: the windowed aggregates that follow
+        arrangement ``tumbling("5 minutes") >> tumbling("1 hour")``: the windowed aggregates that follow in the plan
         time        the timestamp column with the watermark; for a level below the first: "window"
         max_gap     how many results in a row may be missing; one number, or one for each last level
-        level       which aggregate of the arrangement: 0 the first that reads the input, 1 the second (the next
-                    branch), (0, 0) the first that reads what aggregate 0 gives, and so on
+        level       which aggregate of the arrangement: 0 is the first that reads the input, 1 the second (the next
+                    branch), (0, 0) the first that reads the output of aggregate 0, and so on
         =========== =======================================================================================
         """
         self._require_open()
@@ -241,27 +242,29 @@ class Spillway(Attached):
         access: str | None = None,
         idle: Duration | None = None,
     ) -> DataFrame:
-        """Join two streams, and where there is no time to compare everything, compare where matches are likeliest.
+        """Join two streams; if there is no time for all comparisons, make those that are most likely to match.
 
-        What is shed are comparisons, and every row stays; only where single values are looked up in an index, the
-        default for equality, rows are dropped at random, since no part of a window is a better choice there. Returns
-        a row for each pair: the columns of both sides, and the score of the match.
+        Comparisons are shed, and every row stays. The exception is a join that looks up single values in an index
+        (the default for equality): there rows are dropped at random, because no part of a window is a better choice.
+        Returns one row per pair: the columns of both sides, and the score of the match.
 
         ======== ==========================================================================================
         option   meaning
         ======== ==========================================================================================
         on       ``overlap("words", at_least=3)``, ``inner_product``, ``equality``, ``subset`` or ``superset``
-        within   how far apart in time the rows of a pair may be; or two: how long left rows and right rows stay
-        time     the timestamp column with the watermark, or one for each side. A pair comes out when the watermark
+        within   how far apart in time the rows of a pair may be; or two values: how long left and right rows stay
+        time     the timestamp column with the watermark, or one for each side. A pair is output when the watermark
                  has passed its later row
         shedding "selective", "timecorr", "newest", "random" (drop rows instead), or a ``Shedding`` with its
                  parameters and utilities
-        suffixes what is put behind the names of columns that both sides have
+        suffixes the suffixes for the names of columns that both sides have
         score    the name of the column with the score: common items, or the inner product
-        shards   how many tasks share the work; by default as many as can run at once. For good: state depends on it
-        access   "scan" or "index"; by default an index for equality and a scan for the rest
-        idle     how far one side's time may lag behind the other's before it is not waited for; by default it is
-                 waited for without end, as in Spark's own joins, and the status says if that makes the state grow
+        shards   how many tasks share the work; by default as many as can run at once. It cannot be changed later,
+                 because the state depends on it
+        access   "scan" or "index"; by default an index for equality and a scan for the other predicates
+        idle     how far the time of one side may lag behind the other's before the join stops waiting for it. By
+                 default the join waits without limit, as Spark's own joins do, and the status says if the state
+                 grows because of it
         ======== ==========================================================================================
         """
         from spillway.spark.join.plan import JoinPlan  # noqa: PLC0415  loads the compiler
@@ -303,31 +306,32 @@ class Spillway(Attached):
         """Find a pattern in a stream: ``"PATTERN SEQ(A a, B+ b[], C c) WHERE [id] WITHIN 8 ms"``.
 
         Returns a row for each match: for each variable of the pattern a struct with the columns of its row, or an
-        array of structs where it is repeated, and the match's first and last time. Mistakes in the query are told
-        with their line and column.
+        array of structs if the variable is repeated, and the match's first and last time. Errors in the query are
+        reported with their line and column.
 
         ========= =========================================================================================
         option    meaning
         ========= =========================================================================================
-        time      the timestamp column with the watermark. A match comes out when the watermark has passed its last
+        time      the timestamp column with the watermark. A match is output when the watermark has passed its last
                   row, or its whole window if the pattern ends with a negated element
         type      the column with the type of a row, as the pattern names it: strings or whole numbers
-        columns   the columns to tell of each row of a match; by default all. Fewer make a smaller state
-        shedding  what goes where there is no time for all: "hybrid" (partial matches and rows that bring least for
-                  what they take), "state", "input", or without a cost model "random_input", "random_state",
-                  "selective_input", "selective_state"; or a ``spillway.core.cep.Shed`` with more options and without
-                  a bound. None drops the last rows of a batch. For good: what is learned depends on it
-        history   earlier rows, some windows long, to learn the worth of partial matches from: a pyarrow Table, or a
-                  DataFrame, whose states are learned in parallel. It is read once in the life of a checkpoint.
-                  Without it the first rows of the stream tell
-        most_runs how many partial matches a shard may keep; more are shed, those that are worth least
+        columns   the columns to output for each row of a match; by default all. Fewer columns make a smaller state
+        shedding  what is shed if there is no time for all work: "hybrid" (the partial matches and rows with the
+                  least benefit for their cost), "state", "input", or without a cost model "random_input",
+                  "random_state", "selective_input", "selective_state"; or a ``spillway.core.cep.Shed`` with more
+                  options and without a bound. None drops the last rows of a batch. It cannot be changed later,
+                  because the learned values depend on it
+        history   training rows: earlier rows, some windows long, from which the values of partial matches are
+                  learned. A pyarrow Table, or a DataFrame, whose states are learned in parallel. It is read once in
+                  the life of a checkpoint. Without it the first rows of the stream are the training rows
+        most_runs how many partial matches a shard may keep; beyond that the least valuable are shed
         order     a column of whole numbers by which rows of the same time are ordered; by default a hash of the row
         times     the names of the columns with the match's first and last time
-        timeouts  the name of a boolean column to add. Partial matches whose window has passed come out then as
-                  well, with false there, and null for what they have not come to
-        index     which equalities find partial matches: "all", also computed ones, "attributes" or "none"
+        timeouts  the name of a boolean column to add. Partial matches whose window has passed are then output as
+                  well, with false in this column, and null for the variables that have no row
+        index     which equalities find partial matches: "all" (also computed ones), "attributes" or "none"
         shards    how many tasks share the work; by default as many as can run at once, or one if no attribute is
-                  equal in all rows of a match. For good: state depends on it
+                  equal in all rows of a match. It cannot be changed later, because the state depends on it
         ========= =========================================================================================
         """
         from spillway.spark.match.plan import MatchPlan  # noqa: PLC0415  loads the compiler
@@ -371,12 +375,12 @@ class Spillway(Attached):
         )
 
     def _add_groups(self, plan: GroupPlan) -> tuple[int, str]:
-        """Add a stage that sheds groups; return its number, and the name under which its counts come back."""
+        """Add a stage that sheds groups; return its number, and the name under which its counts are reported."""
         stage = self._loop.add_stage(chained=plan.chained, groups=plan.spec)
         return stage, self._observe(stage)
 
     def _require_in_front(self) -> None:
-        """Refuse to shed what comes out of a join or a pattern: it would be counted as what arrives."""
+        """Refuse to shed the output of a join or a pattern: its rows would be counted as arriving rows."""
         if self._has_shards:
             raise SpillwayError(
                 f"this Spillway {self.name!r} has a join or a pattern: rows are shed in front of it, not behind.",
@@ -389,10 +393,10 @@ class Spillway(Attached):
         spark: SparkSession,
         settle: Callable[[ControlRow], None] | None = None,
     ) -> DataFrame:
-        """Put an operator that keeps state in shards into the query.
+        """Add an operator that keeps state in shards to the query.
 
-        ``settle`` holds the call against the checkpoint. It comes before anything is added, as does the layout: a
-        call that is refused and then put right must find the stage that it would have found at once.
+        ``settle`` checks the call against the checkpoint. This check and that of the layout come before anything is
+        added: if a call is refused and then corrected, it must get the same stage number as a correct first call.
         """
         from spillway.spark.shards.grid import lasting_grid  # noqa: PLC0415  loads the compiler
 
@@ -415,7 +419,7 @@ class Spillway(Attached):
         return built
 
     def _require_layout(self) -> None:
-        """See to it that a restart finds how many shards there are: state that is looked for elsewhere is lost."""
+        """Require a checkpoint, in which a restart finds the number of shards: with another number, state is lost."""
         if self._checkpoint is not None:
             return
         lost = "without a checkpoint the number of shards is not kept, and a restart with another one loses results"

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def listen(spark: SparkSession, listener: StreamingQueryListener) -> None:
     """Add a listener to a session.
 
-    On Spark Connect the client (4.3) gives up on listeners if the reply to adding one carries what Python tasks
-    have accumulated in the session so far. A query without Python takes that along before.
+    On Spark Connect the client (4.3) stops handling listeners if the reply to adding one carries accumulator updates
+    of Python tasks of the session. A query without Python, run before, takes these updates along.
     """
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         spark.range(1).collect()
@@ -34,23 +34,23 @@ def listen(spark: SparkSession, listener: StreamingQueryListener) -> None:
 
 
 class OneCallListener(JStreamingQueryListener):
-    """Takes a progress event over from the JVM as one text, as Spark Connect does.
+    """Takes a progress event from the JVM as one text, as Spark Connect does.
 
-    PySpark asks for each of its values in a call of its own: a hundred calls, 20 ms of the driver's Python and as
-    much of the JVM for each batch, and the loop hears of a batch up to 100 ms later.
+    PySpark reads each value of the event in a separate call: a hundred calls, which cost 20 ms of the driver's Python
+    and as much of the JVM for each batch, and the loop gets the report up to 100 ms later.
     """
 
     def onQueryProgress(self, jevent: Any) -> None:  # noqa: N802
-        """Hand the event on."""
+        """Pass the event on."""
         try:
             event = QueryProgressEvent.fromJson(json.loads(jevent.json()))
-        except Exception:  # of a Spark that writes it in another way
+        except Exception:  # another version of Spark may write the event in another form
             event = QueryProgressEvent.fromJObject(jevent)
         self.pylistener.onQueryProgress(event)
 
 
 class LoopListener(StreamingQueryListener):
-    """Hands the batches of one Spillway's query to its loop and ignores all others."""
+    """Passes the reports of one Spillway's query to its loop and ignores other queries."""
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class LoopListener(StreamingQueryListener):
 
     @property
     def _jlistener(self) -> Any:
-        """Return what stands for this listener in the JVM; not used on Spark Connect."""
-        from pyspark import SparkContext  # noqa: PLC0415  Connect alone does not have it
+        """Return the wrapper of this listener in the JVM; not used on Spark Connect."""
+        from pyspark import SparkContext  # noqa: PLC0415  a client with Spark Connect only does not have it
 
         if self._in_jvm is None:
             assert SparkContext._jvm is not None
@@ -74,10 +74,10 @@ class LoopListener(StreamingQueryListener):
         return self._in_jvm
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Do nothing: which query is ours shows with its first batch."""
+        """Do nothing: the first batch shows which query is ours."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """Read a finished batch."""
+        """Read the event of a finished batch and pass it to the loop as a report."""
         try:
             counted = self._counted(str(event.progress.id), event.progress.batchId)
             report = read_progress(event.progress, self._observations(), counted)
@@ -91,5 +91,5 @@ class LoopListener(StreamingQueryListener):
         """Do nothing: an idle query has nothing to shed."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Take note of the end."""
+        """Tell the loop that the run has ended."""
         self._loop.ended(str(event.runId))

@@ -1,48 +1,48 @@
-"""Bounds batches of unknown size: rows are dropped by their place in their task.
+"""Bounds batches of unknown size: rows are dropped by their position in their task.
 
-Of some sources nobody knows how many rows a batch has before they have all been read (offsets.py). What is known
-without looking ahead is how many rows of a task have come so far: Spark numbers them natively. A row's chance falls
-with its number, so that a task lets in about twice its part of what fits, however many rows come, and everything
-while there is no more than that part.
+For some sources the number of rows of a batch is not known before all of them have been read (offsets.py). A task
+knows without looking ahead how many of its rows have come so far: Spark numbers them natively. The keep probability
+of a row falls with its number. So a task lets in about twice its part of the rows that fit, regardless of how many
+rows come, and it drops none while there are no more rows than that part.
 
 =========== =========================================================================================
 symbol      what it is
 =========== =========================================================================================
 B           rows that may arrive before any is dropped for this reason: ``BatchDecision.bound_rows``
-T           tasks that the batch is taken to have: ``BatchDecision.tasks``
-i, j        the number of a row in its task, and of the task in its batch, both from 0
-n           the rank of the row if all tasks took turns, (i + 1) max(T, j + 1)
-p           the chance of the row, min(1, B / n)²
+T           expected number of tasks of the batch: ``BatchDecision.tasks``
+i, j        number of a row in its task, and of the task in its batch, both from 0
+n           estimated rank of the row in the batch if all tasks advance equally, (i + 1) max(T, j + 1)
+p           probability that the row is kept, min(1, B / n)²
 =========== =========================================================================================
 
-**What gets in.** Task j has the part r = B / max(T, j + 1). Its first r rows have chance 1, and all others together
-let in r more, for the sum of (r / i)² over i > r is less than r. So T tasks let in 2 B rows at most. Rows beyond the
-part are dropped gently: of a task that has a fifth more than its part, 3 % are, and of one that has twice its part, a
-quarter. That is the reserve for tasks that are not equally full.
+**How many rows get in.** Task j has the part r = B / max(T, j + 1). Its first r rows have probability 1, and all
+others together let in r more, because the sum of (r / i)² over i > r is less than r. So T tasks let in at most 2 B
+rows. Few rows just beyond the part are dropped: 3 % of a task that has a fifth more than its part, and a quarter of
+one that has twice its part. That is the tolerance for tasks that are not equally full.
 
-**How many tasks there will be** is not known either, and a file source splits a large batch into more of them than
-a small one. A task beyond the expected ones has the part that it would have if it were the last, B / (j + 1). So
-equally full tasks whose rows are B or fewer lose none, however many more they are than expected, and k T tasks let
-in 2 (1 + ln k) B rows. Fewer tasks than expected have to hold the same rows, and some would be dropped in vain:
-hence a smaller number of tasks is believed at once and a larger one step by step (stage_updates.py). Before any
-report two are expected: a single task that has all B rows loses a quarter of them then, and none in the batches
-after it. Had as many been expected as there are cores, it would lose nearly all.
+**The number of tasks** is not known either, and a file source splits a large batch into more tasks than a small one.
+A task beyond the expected ones has the part that it would have if it were the last, B / (j + 1). So equally full
+tasks with B rows or fewer in total lose none, even if there are many more tasks than expected, and k T tasks let in
+2 (1 + ln k) B rows. If there are fewer tasks than expected, each has more rows, and some would be dropped needlessly.
+Hence the loop follows a fall in the number of tasks at once and a rise step by step (stage_updates.py). Before any
+report two tasks are expected: a single task that has all B rows then loses a quarter of them, and none in the batches
+after it. If as many tasks as cores were expected, it would lose nearly all.
 
-**Where i counts.** In front of the ordinary cut, which keeps a share k of the rows, so B is in rows that arrive:
-max(L / k, n̂), where L rows fit and n̂ are expected. A batch that is as large as expected is left to the ordinary cut,
-and of any other no more than 2 L rows get in (2 n̂ k, should that be more).
+**Where i is counted:** before the ordinary cut, which keeps a share k of the rows. So B is in arriving rows:
+max(L / k, n̂), where L rows fit and n̂ are expected. A batch that is as large as expected is only cut in the ordinary
+way, and of any other batch at most 2 L rows get in (2 n̂ k, if that is more).
 
-**Replay.** Which rows are chosen is a threshold on a hash with a salt of its own, and B and T are on record. The same
-rows come out again if the source gives the same partitions in the same order, as Spark asks of all sources. The
-weight is 1 / p times the ordinary one, so weighted counts and sums are unbiased; those of rows far beyond the bound
-are large, and their answers accordingly wide.
+**Replay.** Rows are chosen by a threshold on a hash with a separate salt, and B and T are stored. The same rows are
+chosen again if the source delivers the same partitions in the same order, as Spark requires of all sources. The
+weight is 1 / p times the ordinary weight, so weighted counts and sums are unbiased. Weights of rows far beyond the
+bound are large, and the intervals of estimates from them are wide.
 
-Where the size is known B is null, and no row is numbered or hashed. Where all sources count their rows it always is,
-and nothing of this is in the plan (counted_sources.py).
+Where the size is known B is null, and no row is numbered or hashed. If all sources count their rows, the size is
+always known, and this bound is not in the plan at all (counted_sources.py).
 
-**On streams** Spark refuses ``monotonically_increasing_id``, since each batch begins at 0 again: what makes it no id
-there is what is wanted here. A subquery of one row hides it from that check, and the optimizer puts it in the place
-of the subquery (``OptimizeOneRowRelationSubquery``). :func:`check_numbers` looks whether it does, at the call.
+**On streams** Spark refuses ``monotonically_increasing_id``, because it begins at 0 again in each batch. That is
+exactly what is needed here. A subquery of one row hides the function from that check, and the optimizer replaces the
+subquery by the function (``OptimizeOneRowRelationSubquery``). :func:`check_numbers` tests that at the call.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ _WEIGHT = f"{PREFIX}bound_weight"
 
 
 def with_numbers(df: DataFrame) -> DataFrame:
-    """Number the rows of each task, where the batch is bounded; to be called before any of them is dropped."""
+    """Number the rows of each task if the batch is bounded. Call it before any row is dropped."""
     number = F.expr(f"(select case when {PREFIX}bound is not null then monotonically_increasing_id() end)")
     return df.select("*", number.alias(_NUMBER))
 
 
 def check_numbers(control: DataFrame) -> None:
-    """Read the control row twice outside a stream, to see that tasks can, and that rows are numbered."""
+    """Read the control row twice outside a stream, to check that tasks can read it and that rows are numbered."""
     twice = control.select(F.explode(F.array(F.lit(1.0), F.lit(1.0))).alias(f"{PREFIX}bound"))
     if [row[_NUMBER] for row in check_executors(with_numbers(twice))] != [0, 1]:
         raise SpillwayError(
@@ -86,12 +86,12 @@ def check_numbers(control: DataFrame) -> None:
 def with_bound(
     df: DataFrame, keep: Column, key: Sequence[Column], *, protected: Column | None = None
 ) -> DataFrame:
-    """Say of each numbered row whether it is kept, given whether the ordinary cut keeps it."""
+    """Add the column that says whether a numbered row is kept, given whether the ordinary cut keeps it."""
     number, bound = F.col(_NUMBER), F.col(f"{PREFIX}bound")
     in_task = number.bitwiseAND((1 << BITS_OF_NUMBER) - 1) + 1
     task = F.shiftrightunsigned(number, BITS_OF_NUMBER) + 1
     rank = in_task * F.greatest(F.col(f"{PREFIX}tasks"), task.cast("double"))
-    over = F.greatest(F.lit(1.0), rank / bound)  # 1 where there is no bound: nulls are left out
+    over = F.greatest(F.lit(1.0), rank / bound)  # 1 where there is no bound: greatest() ignores nulls
     df = df.select("*", keep.alias(_SPARING), (over * over).alias(_WEIGHT))
     hashed = F.xxhash64(*key, F.col(f"{PREFIX}bound_salt")).cast("double") + F.lit(2.0**63)
     drawn = (F.col(_WEIGHT) <= 1.0) | (hashed * F.col(_WEIGHT) <= 2.0**64)
@@ -101,11 +101,11 @@ def with_bound(
 
 
 def bound_weight() -> Column:
-    """Return one over the chance of a row, 1 where the batch is not bounded."""
+    """Return 1 / the keep probability of a row; it is 1 where the batch is not bounded."""
     return F.col(_WEIGHT)
 
 
 def bound_metrics() -> list[Column]:
-    """Return what is counted: rows that were dropped for this reason alone, and the last number."""
+    """Return the metrics: the rows that were dropped only because of the bound, and the last number."""
     dropped = F.col(_SPARING) & ~F.col(KEEP)
     return [F.count(F.when(dropped, F.lit(1))).alias("bounded"), F.max(_NUMBER).alias("last_number")]

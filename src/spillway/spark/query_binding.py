@@ -1,11 +1,11 @@
-"""The tie between a Spillway and its query: a folder in the checkpoint, the loop over it, a listener that feeds it.
+"""Binds a Spillway to its query: a folder in the checkpoint, the loop that uses it, and the listener of the loop.
 
 ::
 
-    made -> locked (one query a checkpoint) -> listening, from the first stage on -> closed: the lock is given back
+    made -> locked (one query per checkpoint) -> listening, from the first stage on -> closed: the lock is released
 
-Events of a query come a little later than its end, so whoever asks after it waits for them. A Spillway that was left
-open is closed when another one is made for its checkpoint and its query no longer runs.
+The last events of a query come a little later than its end, so ``status`` and ``history`` wait for them. A Spillway
+that was left open is closed when another one is made for its checkpoint and its query no longer runs.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 Mode = Literal["enforce", "observe"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
-_PATIENCE_S = 20.0  # on a busy machine; as a rule events come within milliseconds
+_PATIENCE_S = 20.0  # for a busy machine; events usually come within milliseconds
 _alive: dict[Path, Attached] = {}
 
 
 class Attached:
-    """What a Spillway has of its query, whatever it sheds there."""
+    """The part of a Spillway that is the same for all kinds of shedding: checkpoint, loop, listener and status."""
 
     _passes: SecondPasses
 
@@ -80,7 +80,7 @@ class Attached:
         self._listener = LoopListener(self._loop, lambda: self._observations, self._counts_of)
 
     def wait_for_batch(self, batch: int, limit_s: float = 60.0) -> bool:
-        """Wait until a batch has finished and been taken in; return whether it was, within the limit."""
+        """Wait until the loop has the report of a batch; return False if it does not come within the limit."""
         return self._loop.wait_for(batch, limit_s)
 
     def retarget(self, target_delay: Duration) -> None:
@@ -102,12 +102,12 @@ class Attached:
         )
 
     def history(self) -> pa.Table:
-        """Return every sample and decision, also those before a restart; one row per finished batch."""
+        """Return the history with one row per finished batch, also of batches before a restart."""
         self._hear_out()
         return self._loop.history.table()
 
     def close(self) -> None:
-        """Stop listening and give the checkpoint free; a query that still runs goes on with the last decision."""
+        """Stop listening and release the checkpoint. A query that still runs continues with the last decision."""
         if self._spark is not None:
             self._hear_out()
             self._spark.streams.removeListener(self._listener)
@@ -132,7 +132,7 @@ class Attached:
         return f"Spillway({self.name!r}, target_delay={self._target_delay_s:g} s, mode={self.mode!r})"
 
     def _session_of_query(self) -> SparkSession:
-        """Return the session of the query: ``foreachBatch`` hands out a copy of it, where nothing is heard."""
+        """Return the session of the query: ``foreachBatch`` passes a copy of it, which gets no events."""
         from pyspark.sql import SparkSession  # noqa: PLC0415  imported above for types only
 
         spark = SparkSession.builder.getOrCreate()
@@ -144,7 +144,7 @@ class Attached:
         return spark
 
     def _counts_of(self, query: str, batch: int) -> Mapping[str, Metrics]:
-        """Return what was counted within ``foreachBatch``, of a batch of our query."""
+        """Return the metrics that were counted within ``foreachBatch``, if the batch belongs to our query."""
         found = self._passes.counts_of(batch)
         if not found or self._checkpoint is None or owner_of(self._checkpoint) != query:
             return {}
@@ -159,15 +159,15 @@ class Attached:
         return None if self._checkpoint is None else str(self._checkpoint)
 
     def _observe(self, stage: int) -> str:
-        """Return the name under which a stage's counts come back."""
+        """Return the name under which a stage's counts are reported."""
         name = f"spillway.{self.name}.{stage}.{uuid.uuid4().hex[:8]}"
         self._observations.append(name)
         return name
 
     def _controller_maker(self, chosen: str | Steps) -> Callable[[dict[str, Any] | None], Controller]:
         if isinstance(chosen, str):
-            # A period of the paper is a batch here. How long each one really was comes with its sample, and so does
-            # what its fixed time leaves for rows. The processor is ours: neighbours are in the cost that is measured.
+            # A period of the paper is a batch here. Each sample has the real length of its batch, and what its fixed
+            # time leaves for rows. No headroom is needed: the measured cost includes the load by other processes.
             options: dict[str, Any] = {"engine": "batched"} if chosen == "deadline" else {}
 
             def by_name(state: dict[str, Any] | None) -> Controller:
@@ -185,7 +185,7 @@ class Attached:
         return lambda _: whole
 
     def _take_lease(self) -> str | None:
-        """Lock the folder; return the problem where that is not possible for other reasons than a holder."""
+        """Lock the folder; return the problem if that fails for another reason than a holder of the lock."""
         earlier = _alive.get(self._folder.root)
         if earlier is not None and not earlier._is_active():
             earlier.close()
@@ -199,7 +199,7 @@ class Attached:
         return None
 
     def _hear_out(self) -> None:
-        """Wait for the events of a query that has ended: they come a little later than its end."""
+        """Wait for the last events of a query that has ended: they come a little later than its end."""
         if self._spark is not None and not self._is_active():
             self._loop.wait_for_the_rest(_PATIENCE_S)
 
@@ -218,5 +218,5 @@ class Attached:
 
 
 def _own_folder() -> tempfile.TemporaryDirectory[str]:
-    """Return a folder for a query without a checkpoint; what its last event writes after the end stays behind."""
+    """Return a folder for a query without a checkpoint; a file that a late event writes after cleanup stays there."""
     return tempfile.TemporaryDirectory(prefix="spillway-", ignore_cleanup_errors=True)

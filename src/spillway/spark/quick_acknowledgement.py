@@ -1,9 +1,9 @@
-"""Spares a small Python task 40 ms of waiting for an acknowledgement.
+"""Saves a small Python task a wait of 40 ms for a TCP acknowledgement.
 
-Spark sends a task's input to its Python worker in several small writes. The JVM's end of the socket holds a
-small write back until the one before is acknowledged (Nagle), and the worker's end delays the acknowledgement
-in the hope of sending it along with data (40 ms on Linux). A task that reads one row waits that long for nothing.
-Sessions with ``spark.python.unix.domain.socket.enabled`` do not have the problem; all others get rid of it here.
+Spark sends a task's input to its Python worker in several small writes. The JVM's end of the socket holds a small
+write back until the one before is acknowledged (Nagle), and the worker's end delays the acknowledgement so that it
+can be sent along with data (40 ms on Linux). So a task that reads one row waits 40 ms for nothing. Sessions with
+``spark.python.unix.domain.socket.enabled`` do not have the problem; this module solves it for all others.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import os
 import socket
 import stat
 
-_TCP_QUICKACK = 12  # Linux; the socket module has the name only where the system does
+_TCP_QUICKACK = 12  # Linux; the socket module has this name only on systems that have the option
 
 
 def acknowledge_at_once() -> None:
-    """Acknowledge what this process has received so far, on every TCP socket; does nothing except on Linux."""
+    """Acknowledge all data received so far, on every TCP socket of this process; does nothing except on Linux."""
     with contextlib.suppress(OSError):
         for name in os.listdir("/proc/self/fd"):
             with contextlib.suppress(OSError):
@@ -30,4 +30,4 @@ def _acknowledge(descriptor: int) -> None:
         try:
             found.setsockopt(socket.IPPROTO_TCP, _TCP_QUICKACK, 1)
         finally:
-            found.detach()  # it stays open: it is the worker's
+            found.detach()  # the descriptor stays open: it belongs to the worker

@@ -1,13 +1,13 @@
-"""Single tuples on Spark: the cut of core/tuples as native columns.
+"""Sheds single rows on Spark: the cut of core/tuples as native columns.
 
-The plan that is added, all of it code-generated except the two small nodes that fetch and count::
+The plan that is added, all of it code-generated except the two small nodes that fetch the control row and count::
 
     source -> cross join with the control row (broadcast) -> observe -> filter -> the user's plan
 
-``keep`` is  protected  or  hash <= limit,  where the limit depends on the utility's side of the cut. A batch whose
-size nobody knows is bounded on top of that, by the place of a row in its task (position_bound.py). The weight
-is one over the inclusion probability that was really used, so weighted counts and sums are unbiased where the
-floor is above zero.
+``keep`` is  protected  or  hash <= limit,  where the limit depends on whether the utility is above, at or below the
+cut. A batch whose size is not known is also bounded by the position of a row in its task (position_bound.py). The
+weight is 1 / the inclusion probability that was really used, so weighted counts and sums are unbiased where the floor
+is above zero.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ALL = 2**63 - 1  # no hash is above it
 
 @dataclass(frozen=True, kw_only=True)
 class TuplePlan:
-    """What ``Spillway.tuples`` was asked for, checked against a DataFrame."""
+    """The arguments of ``Spillway.tuples``, checked against a DataFrame."""
 
     df: DataFrame
     utility: Column | None
@@ -69,7 +69,7 @@ class TuplePlan:
         weight: str,
         arrival: str | None,
     ) -> TuplePlan:
-        """Refuse what cannot work, at the call."""
+        """Check the arguments when the call is made; raise for those that cannot work."""
         require_stream(df, "spillway.core.tuples.shed")
         if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0.0 <= floor <= 1.0:
             raise invalid("floor", floor, "a number from 0 to 1")
@@ -92,7 +92,7 @@ class TuplePlan:
 
     def build(self, control: ControlRow, observation: str, *, enforce: bool) -> DataFrame:
         """Return the DataFrame with the shedding stage in it."""
-        first = control.stage == 0 or not self.chained  # once a chain, where its rows come in
+        first = control.stage == 0 or not self.chained  # once per chain, at its first stage
         bounded = first and not rows_are_counted(self.df)
         columns = self._control_columns(enforce=enforce, bounded=bounded)
         control_row = control_frame(self.df.sparkSession, control, *columns)
@@ -125,13 +125,13 @@ class TuplePlan:
         return [f"{PREFIX}{name}" for name in names]
 
     def _arrived_at(self, *, enforce: bool) -> Column:
-        """Return when a row arrived in seconds of the epoch, null for rows that are dropped."""
+        """Return when a row arrived, in seconds since the epoch; null for rows that are dropped."""
         assert self.arrival is not None
         moment = self.arrival.cast("timestamp").cast("double")
         return F.when(F.col(KEEP), moment) if enforce else moment
 
     def _looked_at(self) -> list[Column]:
-        """Return the columns that are computed once a row and then used in several places."""
+        """Return the columns that are computed once per row and then used in several places."""
         found = []
         if self.protected is not None:
             found.append(self.protected.alias(f"{PREFIX}protected"))
@@ -144,7 +144,7 @@ class TuplePlan:
         limit = F.col(f"{PREFIX}at_limit")
         if self.utility is not None:
             limit = self._by_side(_ALL, limit, F.col(f"{PREFIX}below_limit"))
-        # While everything is kept no row is hashed: "or" does not look at its right side then.
+        # While everything is kept no row is hashed: "or" does not evaluate its right side then.
         keep = (limit >= _ALL) | (F.xxhash64(*self.key, F.col(f"{PREFIX}salt")) <= limit)
         return keep if self.protected is None else F.col(f"{PREFIX}protected") | keep
 
@@ -168,10 +168,10 @@ class TuplePlan:
         return weight.alias(self.weight, metadata={WEIGHT_MARK: True})
 
     def _metrics(self) -> list[Column]:
-        """Return what is counted, in as few and as plain expressions as possible.
+        """Return the metrics, in as few and as simple expressions as possible.
 
-        Every task of every batch makes its own code for them: 2 ms of a core less if what can be computed before is a
-        column, and if rows are counted without ``count_if``, which Spark has to take apart first.
+        Every task of every batch generates code for them. It takes 2 ms of a core less if values that can be computed
+        before are columns, and if rows are counted without ``count_if``, which Spark has to rewrite first.
         """
         metrics = [
             F.count(F.lit(1)).alias("arrived"),
@@ -205,7 +205,7 @@ def _missing(utility: Column) -> Column:
 
 
 def has_weight(df: DataFrame, weight: str) -> bool:
-    """Return whether the DataFrame carries weights of an earlier stage; a column of the user's own is refused."""
+    """Return whether the DataFrame has weights of an earlier stage; a user's own column of that name is refused."""
     if not isinstance(weight, str) or not weight:
         raise invalid("weight", weight, "a column name")
     same = [name for name in df.columns if name.lower() == weight.lower()]  # as Spark compares them

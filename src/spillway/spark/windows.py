@@ -1,4 +1,4 @@
-"""Whole windows on Spark: rows that no allowed window needs are dropped early, and only allowed windows open.
+"""Sheds whole windows on Spark: drops rows that no allowed window needs, and lets only allowed windows open.
 
 The plan that is added, all of it native::
 
@@ -6,8 +6,8 @@ The plan that is added, all of it native::
          -> F.window -> filter: the window is allowed -> the user's groupBy("window", ...)
 
 The control row carries, for the granules and the windows that are open now, how many allowed windows contain a
-granule and which windows are allowed (core/windows/needs.py). What lies outside of these ranges is kept: it is
-late, and Spark drops it, or it is later than anything that has been decided.
+granule and which windows are allowed (core/windows/needs.py). Rows outside of these ranges are kept: either they are
+late, and Spark drops them, or they are later than all windows that have been decided.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ class WindowRow(ControlRow):
     schema: ClassVar[str] = WINDOWS
 
     def decision_for(self, batch: int, query: str | None) -> tuple[BatchDecision | None, str]:
-        """Decide; where that fails, what was told last still holds: a window that was dropped must not open again."""
+        """Return the batch's decision; if that fails, the last one, as a dropped window must not open again."""
         found, note = super().decision_for(batch, query)
         if found is None and batch > 0:
             found = told_before(Folder(Path(self.folder)), batch)
         return found, note
 
     def row(self, decision: BatchDecision | None, note: str) -> dict[str, Any]:
-        """Return the ranges that are decided, worked out for this aggregate."""
+        """Return the ranges that are decided, converted to the windows of this aggregate."""
         told = None if decision is None else decision.windows_of(self.stage)
         share = 1.0 if decision is None or self.enforce else decision.keep_ratio
         if told is None or "0" not in told.kept:
@@ -99,7 +99,7 @@ class WindowRow(ControlRow):
 
 @dataclass(frozen=True, kw_only=True)
 class WindowPlan:
-    """What ``Spillway.windows`` was asked for, checked against a DataFrame."""
+    """The arguments of ``Spillway.windows``, checked against a DataFrame."""
 
     df: DataFrame
     arrangement: Arrangement
@@ -121,7 +121,7 @@ class WindowPlan:
         level: int | tuple[int, ...],
         arrival: str | None,
     ) -> WindowPlan:
-        """Refuse what cannot work, at the call."""
+        """Check the arguments when the call is made; raise for those that cannot work."""
         require_stream(df, "spillway.core.windows.run")
         if not isinstance(arrangement, Arrangement):
             raise invalid(
@@ -187,7 +187,7 @@ class WindowPlan:
         )
 
     def row(self, folder: str, checkpoint: str | None, stage: int, *, enforce: bool) -> WindowRow:
-        """Return what reads the control row."""
+        """Return the reader of the control row."""
         return WindowRow(
             folder,
             checkpoint,
@@ -201,8 +201,8 @@ class WindowPlan:
     def build(self, control: WindowRow, observation: str | None) -> DataFrame:
         """Return the DataFrame with the shedding stage and the column ``window`` in it.
 
-        It is the same while observing: then no window is decided against, but one that was dropped before the
-        query was started anew stays dropped.
+        The plan is the same with mode="observe". Then no new window is dropped, but a window that was dropped before
+        a restart stays dropped.
         """
         frame = control_frame(self.df.sparkSession, control)
         check_executors(frame)
@@ -231,7 +231,7 @@ class WindowPlan:
         return df.withMetadata("window", {**kept, MARK: _key(self.arrangement, self.path)})
 
     def _metrics(self) -> list[Column]:
-        """Return what is counted; a row that has a part in two of its three windows is kept by two thirds."""
+        """Return the metrics. A row counts as kept by the share of its windows that are kept."""
         opened, window = F.col(f"{PREFIX}opened"), self.level.window
         part = (
             opened if window.size == window.slide else opened / _windows_of(F.unix_micros(self.time), window)
@@ -278,7 +278,7 @@ def _find(arrangement: Arrangement, path: tuple[int, ...]) -> Level:
 
 
 def _as_spark_reads_it(df: DataFrame, name: str) -> str:
-    """Return the column that Spark takes for this name: also one whose case differs, unless it is told to mind it."""
+    """Return the column that Spark finds by this name, even in another case, unless Spark is case-sensitive."""
     alike = [column for column in df.columns if column.lower() == name.lower()]
     if name in alike or len(alike) != 1 or df.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
         return name
@@ -313,7 +313,7 @@ def _time(df: DataFrame, time: str, arrangement: Arrangement, path: tuple[int, .
 
 
 def _key(arrangement: Arrangement, path: tuple[int, ...]) -> str:
-    """Return what tells windows apart, however their lengths are written."""
+    """Return a key that identifies windows, independent of how their lengths are written."""
 
     def tree(levels: tuple[Level, ...]) -> list[Any]:
         return [[level.window.size, level.window.slide, *tree(level.below)] for level in levels]
@@ -329,15 +329,15 @@ def _windows_of(micros: Column, window: Window) -> Column:
 
 
 def _floor(micros: Column, step: int) -> Column:
-    """Return ⌊micros / step⌋, in whole numbers also before 1970."""
+    """Return ⌊micros / step⌋ as a whole number, also for times before 1970."""
     return F.call_function("div", micros - F.pmod(micros, F.lit(step)), F.lit(step))
 
 
 def _look_up(array: str, index: Column) -> Column:
     """Return the element of that index, null outside of the array.
 
-    An index that is no int is moved to the nearest one, which is outside too: ``try_cast`` would do, but throws and
-    catches an exception for every such row, 4 µs each.
+    An index outside the range of int is moved to the nearest int, which is outside of the array, too. ``try_cast``
+    would work as well, but throws and catches an exception for every such row, 4 µs each.
     """
     nearest = F.least(F.greatest(index, F.lit(-1)), F.lit(_LARGEST_INT))
     return F.get(array, nearest.cast("int"))

@@ -1,1 +1,1 @@
-"""What the loop decides for each kind of work."""
+"""The decisions of the loop for each kind of work: groups and windows."""

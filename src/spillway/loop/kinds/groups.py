@@ -1,11 +1,12 @@
-"""The chances of groups in a batch, given the share of it that fits.
+"""Computes the keep probabilities of groups in a batch, given the share of the rows that may be kept.
 
-A census counts the rows of its stage, so where several stages share the query's rows each has the part that its
-census has of all. No group should be missing in a window, so the rows to share are those of a window:
+A census counts the rows of its stage. Where several stages share the query's rows, each stage has the part of the
+rows that its census has of all censuses. No group should be missing in a window, so the rows to divide among the
+groups are those of one window:
 
-    its length x the rows per second of event time   where the time column is known, also if a batch spans many
-    its length x the rate of arrival                 otherwise, and no less than the rows of the batch
-    the rows of the batch                            where the length is not known
+    window length x rows per second of event time    where the time column is known, also if a batch spans several
+    window length x arrival rate                     otherwise, and no less than the rows of the batch
+    rows of the batch                                where the window length is not known
 """
 
 from __future__ import annotations
@@ -19,16 +20,15 @@ from spillway.core.groups.census import Census, Ration, ration
 from spillway.core.groups.join_census import ration_join
 from spillway.core.groups.rates import Rule
 
-_MOST_BATCHES = 1_000  # that a window is taken to span
+_MOST_BATCHES = 1_000  # the most batches that a window is assumed to span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSpec:
-    """How groups share what is kept, and the time in which none should be missing (None: a batch).
+    """How the kept rows are divided among groups, and the time in which no group should be missing (None: a batch).
 
-    Two stages with the same ``join`` are the inputs of an equality join. With an ``accuracy`` no group is given more
-    rows than its mean needs. ``of`` names the columns: what is known of one group
-    says nothing of another.
+    Two stages with the same ``join`` are the inputs of an equality join. With an ``accuracy`` no group gets more
+    rows than its mean needs. ``of`` names the columns of the group: a census of other columns cannot be used.
     """
 
     rule: Rule
@@ -40,14 +40,14 @@ class GroupSpec:
 
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> Self:
-        """Read back what ``asdict`` gave."""
+        """Read back the output of ``asdict``."""
         accuracy = found.get("accuracy")
         return cls(**{**found, "accuracy": None if accuracy is None else Accuracy(**accuracy)})
 
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """What a stage was asked for, what it knows of its groups, and the share of its rows that it may keep."""
+    """What a stage was asked for, the census of its groups, and the share of its rows that it may keep."""
 
     spec: GroupSpec | None
     census: Census
@@ -58,7 +58,7 @@ class Sharing:
 def decide_groups(
     stages: Sequence[Sharing], *, rows: float | None, rows_per_s: float | None
 ) -> tuple[Ration | None, ...]:
-    """Return the chances of each stage's groups, None for stages that have none."""
+    """Return the keep probabilities of each stage's groups, None for stages without groups."""
     counted = sum(stage.census.rows for stage in stages)
     found: list[Ration | None] = []
     for number, stage in enumerate(stages):
@@ -101,7 +101,7 @@ def decide_groups(
 
 
 def _joined_with(stages: Sequence[Sharing], number: int) -> int | None:
-    """Return the stage at the other input of a stage's join."""
+    """Return the number of the stage at the other input of a stage's join."""
     joins = [None if stage.spec is None else stage.spec.join for stage in stages]
     if joins[number] is None:
         return None

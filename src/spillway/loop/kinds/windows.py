@@ -1,37 +1,40 @@
-"""Which windows a batch may open, decided once and for good.
+"""Decides which windows a batch keeps and which it drops. A decision is final once rows of the window may have come.
 
-A window must be treated alike in all batches that bring rows of it, or a part of it would come out as if it were the
-whole. So a decision about a window is made before its first row, written down with the batch that first needs it,
-and handed on from batch to batch until the watermark has passed the window. Spark tells late rows by the watermark of
-the batch before, so a window is remembered for one batch longer than it is open.
+All batches that have rows of a window must treat the window alike. Otherwise the result of a part of the window
+would be output as if it were the result of the whole. So the decision about a window is made before its first row,
+stored with the batch that first needs it, and passed on from batch to batch until the watermark has passed the
+window. Spark finds late rows by the watermark of the batch before, so a window is remembered for one batch longer
+than it is open.
 
-What has been seen already is known from Spark itself: the offset log of batch b holds the watermark, which is the
-latest event time of all batches before b less the delay that the user allowed. With M that latest time,
+Spark itself shows which event times have been seen: the offset log of batch b holds the watermark, which is the
+latest event time of all batches before b minus the delay that the user allowed. If M is that latest event time:
 
-    windows that a row up to M may belong to    decided by now, or else open: they stay kept
-    from there to M + H                         decided now, with the p of now, whatever was said of them before
-    beyond                                      kept, for as long as nothing is decided about them
+    windows that a row up to M may belong to    decided by now; if not, they are open and stay kept
+    windows from there to M + H                 decided now, with the current p; earlier decisions are replaced
+    windows beyond M + H                        kept, as long as nothing is decided about them
 
-The horizon H is half as much again as event time should advance in this batch, at its pace of late, and a window.
-Rows beyond it are kept, which costs time but no result is wrong. A query with several sources has one watermark for
-all, which says nothing of ours: there M is what batches have reported, and windows are dropped only if all batches
-before b have. Before anything has been reported no window is dropped.
+The horizon H is 1.5 times the advance of event time expected in this batch (from its latest pace), plus a window.
+Rows beyond it are kept, which costs time but makes no result wrong. A query with several sources has one watermark
+for all of them, which does not show the event time of one source. There M is the latest event time that batches have
+reported, and windows are dropped only if all batches before b have reported. Before the first report no window is
+dropped.
 
-Windows up to M are settled. The bound on gaps and the debt (core/windows/decisions.py) are counted along them, as
-they were told, and what lies ahead is decided anew in every batch from there. So gaps are bounded also where batches
-are much shorter than a window, and where a restart brings another bound. A debt of more than B windows is forgiven:
-they would go missing long after the overload.
+Windows up to M are settled. The bound B on consecutive dropped windows and the debt (core/windows/decisions.py) are
+counted along the settled windows, as they were decided, and the windows after M are decided anew in every batch. So
+gaps are bounded even where batches are much shorter than a window, and where a restart brings another bound. A debt
+of more than B windows is cancelled, because these windows would be dropped long after the overload.
 
-A row of the far future may open more windows than can be told one by one: then nothing is decided. A restart with
-another arrangement has other windows. Where rows of the old ones were dropped, the new ones that had begun by then
-are dropped too, for they would lack these rows.
+A row of the far future may open more windows than can be listed one by one; then nothing is decided. A restart with
+another arrangement has other windows. Where rows of the old windows were dropped, the new windows that had begun by
+then are dropped too, because they would lack these rows.
 
-p follows from the share of the work that fits (decision.py). Work is counted in the windows that a row has a part in,
-since the plan makes a row of each of them, and what of it is left at a given p is known from the arrangement
+p follows from the share of the work that fits (decision.py). Work is counted in windows per row, because the plan
+makes one row for each window that a row belongs to. The arrangement gives the work that is left at a given p
 (``shares_left``): 1 - p before a single aggregate, more where an inner window serves several outer ones. p is looked
-up there, at most B / (B + 1). Rows that are dropped early cost next to nothing; what a dropped part costs on average
-is learned with the rest, and takes its piece of the limit. A batch may have only a few windows, so the coins are
-even, and neighbours share one only where windows overlap: rows go early only if all of their windows do.
+up in this table and is at most B / (B + 1). Rows that are dropped early cost next to nothing; the average cost of a
+dropped part is learned with the other costs and uses up its part of the limit. A batch may have only a few windows,
+so the random draws are spread evenly. Neighbouring windows share a draw only where windows overlap, because a row can
+be dropped early only if all of its windows are dropped.
 """
 
 from __future__ import annotations
@@ -43,13 +46,13 @@ from typing import Any, Self
 from spillway.core.random import mix, threshold
 from spillway.core.windows import DropConfig, Drops
 
-MOST_GRANULES = 200_000  # that a control row tells of
-_LEAST_S = 0.001  # Spark's clock
+MOST_GRANULES = 200_000  # the most granules that a control row lists
+_LEAST_S = 0.001  # the resolution of Spark's clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSpec:
-    """An arrangement as far as its drop is concerned, in microseconds; see core/windows/needs.py."""
+    """The parts of an arrangement that the window drop needs, in microseconds; see core/windows/needs.py."""
 
     granule_us: int
     slide_us: int
@@ -62,16 +65,16 @@ class WindowSpec:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """What makes windows the same ones after a restart."""
+        """The lengths that must be equal for windows to be the same after a restart."""
         return (self.granule_us, self.slide_us, self.inner_us, self.span_us)
 
     @property
     def most(self) -> int:
-        """How many windows can be told one by one."""
+        """The most windows that can be listed one by one."""
         return max(2, MOST_GRANULES * self.granule_us // self.slide_us)
 
     def drop_probability(self, share: float) -> float:
-        """Return the p at which this share of the work is left, or the most if that does not do.
+        """Return the p at which this share of the work is left; if no p is enough, the largest one.
 
         >>> lengths = {"granule_us": 1, "slide_us": 1, "inner_us": 0, "span_us": 1, "delay_ms": 0}
         >>> spec = WindowSpec(**lengths, max_gap=4, together=1, shares_left=(1.0, 0.9, 0.2))
@@ -87,10 +90,11 @@ class WindowSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowDecision:
-    """The windows of the drop from number ``first`` on: "1" is kept.
+    """The decision about windows from number ``first`` on: "1" means kept, "0" dropped.
 
-    ``state`` is that of the coins at the first window that no row can have come of. From there on windows were
-    decided with ``drop_probability``. ``dropped`` is how many of those settled since the batch before are missing.
+    ``state`` is the state of the random draws at the first window that no row can have reached yet. From that window
+    on, windows were decided with ``drop_probability``. ``dropped`` counts the dropped ones among the windows that
+    were settled since the batch before.
     """
 
     first: int = 0
@@ -109,7 +113,7 @@ class WindowDecision:
 
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> Self:
-        """Read back what :meth:`to_dict` gave."""
+        """Read back the output of :meth:`to_dict`."""
         return cls(**{**found, "shape": tuple(found.get("shape", ()))})
 
 
@@ -124,12 +128,12 @@ def decide_windows(
     keep_share: float,
     seed: int,
 ) -> WindowDecision:
-    """Return what a batch is told, given what the one before it was told.
+    """Return the window decision of a batch, given that of the batch before.
 
     :param seen_us: the latest event time that a finished batch has reported
     :param all_seen: where there are several sources, whether that batch was the one before this one
     :param keep_share: the share of the work that fits
-    :param waited_s: how long the rows of the batch before and of this one have been gathered
+    :param waited_s: how long rows have gathered for the batch before, and for this batch
     """
     if not watermark_ms:
         return before
@@ -159,7 +163,7 @@ def decide_windows(
     if seen > decided:
         bits += begun * min(seen - decided, seen - open_from)
         decided = seen
-    if known:  # of windows from here on no row can have come
+    if known:  # no row of a window from here on can have come
         p = spec.drop_probability(keep_share)
         step = (this_s or 0.0) * (1e6 if pace is None else pace)
         until = max((latest + int(1.5 * step)) // spec.slide_us + 2, seen + 1)
@@ -180,7 +184,7 @@ def decide_windows(
 def _settle(
     spec: WindowSpec, before: WindowDecision, decided: int, seen: int, seed: int
 ) -> tuple[Drops, int]:
-    """Return the coins at window ``seen``, and how many windows before it have been dropped since the last batch."""
+    """Return the random draws at window ``seen``, and how many windows settled since the last batch are dropped."""
     config = DropConfig(max_gap=spec.max_gap, salt=mix(seed), batch=spec.together, even=True)
     drops = config.build()
     state = drops.state
@@ -196,7 +200,7 @@ def _settle(
         dropped += gone
     if seen > max(since, decided) or not before.drop_probability:
         state.owed = 0
-    if seen > max(since, decided):  # nothing was decided about the last ones, so they are kept
+    if seen > max(since, decided):  # nothing was decided about the last windows, so they are kept
         state.run = 0
     state.next, state.run, state.owed = seen, min(state.run, spec.max_gap), min(state.owed, spec.max_gap)
     return drops, dropped

@@ -1,1 +1,1 @@
-"""Groups on Spark: ``Spillway.groups``."""
+"""Sheds rows by group on Spark: ``Spillway.groups``."""

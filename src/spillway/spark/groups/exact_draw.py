@@ -1,13 +1,13 @@
-"""Exact draws of groups on Spark: so many rows of each, those with the smallest hashes (core/groups/quota.py).
+"""Draws an exact number of rows of each group on Spark: those with the smallest hashes (core/groups/quota.py).
 
-For tables, which can be read more than once::
+This needs a table, which can be read more than once::
 
     count      rows, mean, variance and smallest hash of each group           -> census -> quota
     limits     hashes below the bounds, a few more than are drawn, by group   -> the n-th smallest of each
     draw       look limit and weight up -> filter: hash <= limit
 
-Only keys and hashes are moved between tasks, and of those only the few below the bounds. The exception are groups
-that are too many for the table and have too many rows to keep: these are moved and ranked.
+Only keys and hashes are shuffled between tasks, and only the few hashes below the bounds. The exception are the rows
+of groups that do not fit into the lookup table and have more rows than may be kept: they are shuffled and ranked.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DRAWN = f"{_TABLE}, {_LIMITS} array<bigint> not null, {_WEIGHTS} array<double> 
 
 @dataclass(frozen=True)
 class Counted:
-    """The groups of a table: those of the census with their smallest hashes, and how many there are in all."""
+    """The groups of a table: the census, the smallest hash of each of its groups, and the number of all groups."""
 
     census: Census
     smallest: tuple[int, ...]
@@ -48,7 +48,7 @@ class Counted:
 
 
 def count_groups(plan: GroupPlan, salt: int) -> Counted:
-    """Count the rows of each group, how its values vary, and find its smallest hash."""
+    """Count the rows of each group, and compute the variance of its values and its smallest hash."""
     value = F.lit(None).cast("double") if plan.value is None else plan.value.cast("double")
     value = F.when(~F.isnan(value), value)
     rows = plan.df.select(
@@ -78,7 +78,7 @@ def count_groups(plan: GroupPlan, salt: int) -> Counted:
 
 
 def find_limits(plan: GroupPlan, planned: Quota, salt: int) -> dict[int, tuple[int, int]]:
-    """Return of each listed group the hash of its last row that is drawn, and how many rows are within it."""
+    """Return for each listed group the hash of its last drawn row, and how many rows have no larger hash."""
     if not planned.keys:
         return {}
     told = dict(zip(planned.keys, zip(planned.bounds, planned.rows, strict=True), strict=True))
@@ -108,7 +108,7 @@ def find_limits(plan: GroupPlan, planned: Quota, salt: int) -> dict[int, tuple[i
 
 
 def mark_drawn(plan: GroupPlan, drawn: Drawn, *, salt: int, note: str) -> DataFrame:
-    """Say of each row whether it is drawn, and its weight."""
+    """Add columns that say whether each row is drawn, and with which weight."""
     told = dict(zip(drawn.keys, zip(drawn.limits, drawn.weights, strict=True), strict=True))
     table = _table(salt, told, (ALL, 1.0))
     row = {
@@ -132,7 +132,7 @@ def mark_drawn(plan: GroupPlan, drawn: Drawn, *, salt: int, note: str) -> DataFr
 
 
 def _ranked(df: DataFrame, rows: int) -> DataFrame:
-    """Draw so many rows of each group, and those that have the hash of the last of them."""
+    """Draw this many rows of each group, and the rows with the same hash as the last of them."""
     group = Window.partitionBy(KEY)
     df = df.select("*", (F.rank().over(group.orderBy(HASH)) <= rows).alias(KEEP))
     size, drawn = (F.count_if(condition).over(group) for condition in (F.lit(True), F.col(KEEP)))
@@ -141,7 +141,7 @@ def _ranked(df: DataFrame, rows: int) -> DataFrame:
 
 @dataclass(frozen=True)
 class _Table:
-    """The part of a control row that all tables have, and what stands at its places."""
+    """The part of a control row that all lookup tables have, and the values at the places of the table."""
 
     row: dict[str, Any]
     values: tuple[tuple[Any, Any], ...]
@@ -153,7 +153,7 @@ def _table(salt: int, told: dict[int, tuple[Any, Any]], nothing: tuple[Any, Any]
 
 
 def _moments(row: Row) -> tuple[int, float, float]:
-    """Return number, mean and variance; infinite values say nothing."""
+    """Return number, mean and variance of a group's values; zeros if they are not finite."""
     mean, variance = row["mean"], row["variance"]
     if mean is None or not math.isfinite(mean) or not math.isfinite(variance):
         return 0, 0.0, 0.0

@@ -1,15 +1,17 @@
-"""Groups within one micro-batch: inside ``foreachBatch`` the rows are there to be looked at before they are shed.
+"""Sheds rows by group inside ``foreachBatch``, where the groups of a batch can be counted before rows are shed.
 
-On a stream the chances of a batch come from the batches before. A function that ``foreachBatch`` calls has the batch
-as a table, so it can be read more than once: to count the groups and how their values vary, and then to draw just so
-many rows of each. Nothing has to be guessed, new groups are known, drift costs nothing, and no group is missing::
+On a stream the keep probabilities of a batch come from the batches before. A function that ``foreachBatch`` calls has
+the batch as a table, so the table can be read more than once: first to count the groups and the variance of their
+values, then to draw an exact number of rows of each group. So nothing has to be estimated from earlier batches, new
+groups are known, drift has no effect, and no group is missing::
 
-    batch -> persist -> count rows, mean and variance a group -> rows to draw -> their hashes -> rations/b.stage.json
-          -> look the group's limit up -> count what is kept -> filter -> weight -> the user's aggregates
+    batch -> persist -> count rows, mean, variance per group -> rows to draw -> their hashes -> rations/b.stage.json
+          -> look the group's limit up -> count the kept rows -> filter -> weight -> the user's aggregates
 
-While everything is kept the first passes are left out. At most as many groups as a control row tells of are told one
-by one, the most frequent ones; for the others see core/groups/quota.py. If the budget is less than one row a group,
-rows have chances, as on a stream. A batch that is run again is told what was written down and not counted again.
+While everything is kept the first passes are left out. Only the most frequent groups are listed one by one, at most
+as many as a control row can hold; for the other groups see core/groups/quota.py. If the budget is less than one row
+per group, rows have keep probabilities, as on a stream. A batch that is run again uses the stored result and is not
+counted again.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ _IN_FLIGHT = 10  # batches whose counts wait for their progress event
 
 @dataclass(frozen=True)
 class Told:
-    """What a batch was told: of its groups the rows that are drawn, or else their chances."""
+    """The decision of a batch: the rows to draw of each of its groups, or else their keep probabilities."""
 
     decision: BatchDecision | None
     note: str
@@ -57,7 +59,7 @@ class CountedRow(GroupRow):
     plan: GroupPlan = field(kw_only=True)
 
     def told(self, batch: int) -> Told:
-        """Return what the batch is told, by its own groups."""
+        """Return the decision of the batch, made from its own groups."""
         decision, note = self.decision_for(batch, None)
         if decision is None:
             return Told(None, note)
@@ -71,7 +73,7 @@ class CountedRow(GroupRow):
         return Told(replace(decision, rations=(*before, made)), note)
 
     def _made(self, folder: Folder, decision: BatchDecision) -> Drawn | Ration:
-        """Return what was written down, or count the groups, decide and write it down."""
+        """Return the stored result; if there is none, count the groups, decide, and store the result."""
         published = read_published(folder)
         asked = published.stages[self.stage].groups
         share = decision.keep_ratio ** (1.0 / chain_lengths(published.stages)[self.stage])
@@ -110,9 +112,9 @@ def _read(text: str) -> Drawn | Ration:
 
 
 class SecondPasses:
-    """The places of the user's function at which rows are shed, and what was counted there of late.
+    """The places in the user's function at which rows are shed, with the counts of their latest batches.
 
-    ``add_stage`` gives a new place its number and the name under which its counts are looked for.
+    ``add_stage`` adds a stage for a new place; it returns its number, and the name under which counts are reported.
     """
 
     def __init__(self, add_stage: Callable[[GroupPlan], tuple[int, str]]) -> None:
@@ -125,7 +127,7 @@ class SecondPasses:
     def shed(
         self, plan: GroupPlan, spark: SparkSession, *, folder: str, checkpoint: str, batch: int, enforce: bool
     ) -> DataFrame:
-        """Return the rows that are kept of a batch, or of a part of it."""
+        """Return the kept rows of a batch, or of a part of it."""
         attempt = (require_this_batch(spark, batch), batch)
         if self._attempt != attempt:
             self._attempt, self._calls = attempt, Counter()
@@ -141,17 +143,17 @@ class SecondPasses:
         return kept
 
     def counts_of(self, batch: int) -> Mapping[str, Metrics]:
-        """Return what was counted in a batch, by the names of the places."""
+        """Return the counts of a batch, by the names of the places."""
         return self._counted.get(batch, {})
 
     def release(self) -> None:
-        """Let the last batches go from memory."""
+        """Release the last batches from memory."""
         for place in self._places.values():
             place.release()
 
 
 class SecondPass:
-    """Holds what the batches of one place in the user's function have in common."""
+    """One place in the user's function at which rows are shed: its stage, and the tables it holds in memory."""
 
     def __init__(self, stage: int, name: str) -> None:
         self.stage = stage
@@ -161,7 +163,7 @@ class SecondPass:
     def shed(
         self, plan: GroupPlan, *, folder: str, checkpoint: str, batch: int, enforce: bool
     ) -> tuple[DataFrame, Metrics]:
-        """Return the rows that are kept, and what a stage of a stream would have observed."""
+        """Return the kept rows, and the metrics that a stage on a stream would have observed."""
         self._hold(plan.df)
         row = CountedRow(folder, checkpoint, self.stage, plan=plan)
         told = row.told(batch)
@@ -177,7 +179,7 @@ class SecondPass:
     def _drawn(
         self, plan: GroupPlan, marked: DataFrame, arrived: int, *, enforce: bool
     ) -> tuple[DataFrame, Metrics]:
-        """Hold the few rows that were drawn: they are counted here, and then the user asks for them."""
+        """Keep the few drawn rows in memory: they are read twice, to count them here and then by the user's query."""
         kept = marked.where(F.col(KEEP))
         if enforce:
             self._held.append(kept.persist())
@@ -188,7 +190,7 @@ class SecondPass:
         return plan.keep(kept if enforce else marked, enforce=enforce, weight=F.col(WEIGHT)), metrics
 
     def release(self) -> None:
-        """Let the last batch go from memory."""
+        """Release the last batch from memory."""
         for held in self._held:
             held.unpersist()
         self._held.clear()
@@ -200,7 +202,7 @@ class SecondPass:
 
 
 def require_this_batch(spark: SparkSession, batch: int) -> str | None:
-    """Refuse the number of another batch than the one that runs; return the id of the run, if it can be told."""
+    """Refuse the number of a batch that is not the running one; return the id of the run, if it is known."""
     told = spark.sparkContext.getLocalProperty("streaming.sql.batchId")
     if told is not None and told != str(batch):
         raise invalid("batch", batch, f"{told}, the number that foreachBatch gives to the function")

@@ -1,19 +1,20 @@
-"""Groups on Spark: a table in the control row has a chance for each group, by which rows are kept.
+"""Sheds rows by group on a stream, with the keep probabilities of groups in a table of the control row.
 
 The plan that is added::
 
     rows -> cross join with the control row -> look the group's limit up -> observe -> filter: hash <= limit
          -> weight -> the user's groupBy(...).agg(est.mean(...), ...)
 
-Where a window is named, in which no group should be missing, coins will not do. There each task counts what has come
-and draws rows by number (task_portion.py), in the place of ``hash <= limit``. Everything else is native. A batch
-whose size nobody knows is bounded on top of that, whatever the groups of its rows (position_bound.py); but not the
-inputs of a join, whose weights say how many rows of a key are kept on both sides, and nothing of single rows.
+Where the user names a window in which no group should be missing, independent random draws are not enough. There each
+task counts the rows that it has and draws an exact number of them (task_portion.py), in place of ``hash <= limit``.
+Everything else is native. A batch whose size is not known is also bounded, regardless of the groups of its rows
+(position_bound.py). The inputs of a join are not bounded, because their weights describe how many rows of a key are
+kept on both sides, and not the probabilities of single rows.
 
-``observe`` brings back the most frequent groups of the batch (``approx_top_k``, a sketch of bounded size) and, for
-the variance rule, the values of a few hashed rows. From them come the chances of the batches to come
-(core/groups/census.py). The weight is one over the inclusion probability that was really used, whatever the groups
-have done since the sketch was taken.
+``observe`` reports the most frequent groups of the batch (``approx_top_k``, a sketch of bounded size) and, for the
+variance rule, the values of a few rows that are chosen by hash. From these follow the keep probabilities of the next
+batches (core/groups/census.py). The weight is 1 / the inclusion probability that was really used, regardless of how
+the groups have changed since the sketch was taken.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class GroupRow(ControlRow):
     schema: ClassVar[str] = GROUPS
 
     def row(self, decision: BatchDecision | None, note: str) -> dict[str, Any]:
-        """Return the table of limits, ready to be looked up."""
+        """Return the control row's values: the lookup table of limits by group."""
         told = None if decision is None else decision.ration_of(self.stage)
         ration = Ration() if told is None else told
         table = Lookup.of(
@@ -99,7 +100,7 @@ class GroupRow(ControlRow):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupPlan:
-    """What ``Spillway.groups`` was asked for, checked against a DataFrame."""
+    """The arguments of ``Spillway.groups``, checked against a DataFrame."""
 
     df: DataFrame
     by: list[Column]
@@ -129,7 +130,7 @@ class GroupPlan:
         arrival: str | None,
         batch: int | None,
     ) -> GroupPlan:
-        """Refuse what cannot work, at the call."""
+        """Check the arguments when the call is made; raise for those that cannot work."""
         if batch is None:
             require_stream(df, "spillway.core.groups.shed", within_batch="batch=its number")
         else:
@@ -193,7 +194,7 @@ class GroupPlan:
         return self.keep(df.observe(observation, *metrics), enforce=enforce, weight=weight)
 
     def draw(self, control: DataFrame) -> DataFrame:
-        """Say of each row whether its task draws it, and its weight."""
+        """Add columns that say whether the task draws a row, and with which weight."""
         df = self.df.crossJoin(F.broadcast(control))
         df = df.select("*", F.xxhash64(*self.by).alias(KEY))
         limit = looked_up(f"{PREFIX}limits", F.lit(None).cast("bigint"))
@@ -203,10 +204,10 @@ class GroupPlan:
         return df.select("*", (F.col(_WEIGHT) > 0.0).alias(KEEP))
 
     def mark(self, control: DataFrame, stage: int) -> DataFrame:
-        """Say of each row whether its coin keeps it, by the limit of its group in the control row."""
+        """Add the column that says whether a row is kept: whether its hash is within the limit of its group."""
         df = self.df.crossJoin(F.broadcast(control))
         key = F.xxhash64(*self.by)
-        if self.spec.join is not None:  # null equals nothing: such a key must not be known on both sides
+        if self.spec.join is not None:  # null equals nothing: such a key must differ on the two sides
             missing = reduce(or_, [column.isNull() for column in self.by])
             key = F.when(missing, F.xxhash64(*self.by, F.lit(stage))).otherwise(key)
         df = df.select("*", key.alias(KEY))
@@ -216,7 +217,7 @@ class GroupPlan:
         return df.select("*", (F.col(HASH) <= F.col(LIMIT)).alias(KEEP))
 
     def keep(self, df: DataFrame, *, enforce: bool, weight: Column | None = None) -> DataFrame:
-        """Drop the other rows, and weigh those that are left, by one over their chance unless told otherwise."""
+        """Drop the rows that are not kept, and add the weight; by default it is 1 / the keep probability."""
         if enforce:
             df = df.where(F.col(KEEP))
         weight = F.lit(1.0) if not enforce else _one_over_chance() if weight is None else weight
@@ -226,7 +227,7 @@ class GroupPlan:
         return df.drop(*[name for name in df.columns if name.startswith(PREFIX)])
 
     def metrics(self, *, enforce: bool, learn: bool = True) -> list[Column]:
-        """Return what is counted in each batch; ``learn``: also what the next batches go by."""
+        """Return the metrics of each batch; with ``learn`` also those from which the next batches are decided."""
         metrics = [
             F.count(F.lit(1)).alias("arrived"),
             F.count_if(F.col(KEEP)).alias("kept"),
@@ -249,7 +250,7 @@ class GroupPlan:
         """Return the groups' frequencies, how their values vary, and the pace of time."""
         metrics = [F.expr(f"approx_top_k({KEY}, {TOP}, {_TRACKED})").alias("groups")]
         if self.value is not None:
-            # Of rows that are processed: a hash under both limits. What a group varies does not depend on its hashes.
+            # Only rows that are kept: the hash is below both limits. A group's variance does not depend on hashes.
             seen = F.col(KEEP) & (F.col(HASH) <= F.col(f"{PREFIX}sampled"))
             value = self.value.cast("double")
             known = seen & value.isNotNull() & ~F.isnan(value)
@@ -262,12 +263,12 @@ class GroupPlan:
 
 
 def _some(values: Column) -> Column:
-    """Return the values of the sampled rows; bounded also where a batch is far larger than expected."""
+    """Return the values of the sampled rows; there is a bound on them, even for an unexpectedly large batch."""
     return F.slice(F.collect_list(values), 1, 20 * _SAMPLE_ROWS)
 
 
 def looked_up(values: str, otherwise: Column) -> Column:
-    """Return what the control row has for the row's group: at one of two places of the table, or else the other."""
+    """Return the table's value for the row's group, from one of two places; ``otherwise`` if it is at neither."""
     key, places, found = F.col(KEY), F.col(f"{PREFIX}places"), otherwise
     for place in (F.shiftrightunsigned(key, 32).bitwiseAND(places), key.bitwiseAND(places)):
         at = place.cast("int")
@@ -276,7 +277,7 @@ def looked_up(values: str, otherwise: Column) -> Column:
 
 
 def _one_over_chance() -> Column:
-    """Return one over the share of all hashes that are within the limit."""
+    """Return 1 / the share of all hashes that are within the limit."""
     limit = F.col(LIMIT)
     return F.when(limit >= ALL, F.lit(1.0)).otherwise(
         F.lit(2.0**64) / (limit.cast("double") + F.lit(2.0**63 + 1.0))

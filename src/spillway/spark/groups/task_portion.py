@@ -1,8 +1,9 @@
-"""Groups in the tasks of a stream: each draws from the rows that it has (core/groups/task_portion.py).
+"""Draws rows by group in the tasks of a stream: each task draws from its own rows (core/groups/task_portion.py).
 
-A function of keys, hashes and chances goes through Arrow to Python, for all rows of a partition at once: it needs
-four numbers a row, whatever the rows hold, and costs about half a microsecond of a core for each. What a task keeps
-follows from its rows and the control row alone, so a batch whose partitions are the same again keeps the same rows.
+A function of keys, hashes and keep probabilities runs in Python on Arrow data, for all rows of a partition at once.
+It needs four numbers per row, regardless of the other columns, and costs about half a microsecond of a core per row.
+The rows that a task keeps depend only on its rows and the control row, so a replayed batch with the same partitions
+keeps the same rows.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from pyspark.sql.pandas.functions import arrow_udf
 def portions(key: str, hashed: str, limit: str, share: str) -> Column:
     """Return the weight of each row in its task's sample, 0 for rows that are not in it.
 
-    ``limit`` is the hash up to which a coin would keep the row, null where no chance is planned for its group.
+    ``limit`` is the hash up to which an independent draw would keep the row, null where no keep probability is
+    planned for its group.
     """
     drawn = arrow_udf(_portions, T.DoubleType())  # type: ignore[call-overload]
     found: Column = drawn(key, hashed, limit, share)

@@ -1,1 +1,1 @@
-"""Joins on Spark: ``Spillway.join``."""
+"""Joins two streams on Spark: ``Spillway.join``."""

@@ -1,4 +1,4 @@
-"""The columns of both sides of a join, checked when the call is made, and the names they have in a pair."""
+"""Checks the columns of both sides of a join when the call is made, and names the columns of a pair."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ Item = Literal["bigint", "string"]
 
 @dataclass(frozen=True)
 class Values:
-    """The column that one side is joined on: what its items are, and how they and their weights are got at."""
+    """The column that one side is joined on: its items, their type, and whether a weight is not finite (``odd``)."""
 
     items: Column
     item: Item
     odd: Column | None
 
     def usable(self, on: Predicate) -> Column:
-        """Return whether a row can match anything at all: it has a value, and items enough."""
+        """Return whether a row can match any row: it needs a value, and enough items."""
         usable = self.items.isNotNull()
         if self.item == "bigint":
             usable &= ~F.array_contains(self.items, F.lit(_RESERVED).cast("bigint"))
@@ -53,7 +53,7 @@ class Values:
 
 
 def require_side(side: str, df: DataFrame) -> None:
-    """Refuse what is no stream, and columns whose names are ours or come twice."""
+    """Refuse a DataFrame that is not a stream, and column names that are reserved or repeated."""
     if not isinstance(getattr(df, "isStreaming", None), bool):
         raise invalid(side, df, "a streaming DataFrame")
     if not df.isStreaming:
@@ -127,7 +127,7 @@ def _odd(weights: Column) -> Column:
 
 
 def output_of(left: DataFrame, right: DataFrame, suffixes: Any, score: Any) -> Output:
-    """Return the names of a pair's columns: those that both sides have get a suffix."""
+    """Return the names of a pair's columns: a name that both sides have gets a suffix."""
     if (
         not isinstance(suffixes, Sequence)
         or isinstance(suffixes, str)

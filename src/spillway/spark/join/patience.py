@@ -1,12 +1,14 @@
-"""When rows of a join have waited so long for the other side that its owner should know.
+"""Decides when the status should report that rows of a join have waited too long for the other side.
 
-Rows wait in the state until both sides have come as far (shard.py). That is right while a side is only slow. If
-it is silent for good the rows of the other one wait without end, and Spark writes all of them in every batch. Which
-of the two it is nobody can tell, so they wait, and the status says so: as soon as those that wait span a time of
+Rows wait in the state until the time of both sides has passed them (shard.py). That is right while a side is only
+slow. If a side has stopped, the rows of the other side wait without end, and Spark writes all of them in every batch.
+Spillway cannot know which of the two is the case, so the rows wait, and the status reports it: as soon as the waiting
+rows span a time of
 
     S = 10 · (the longer window + the longer delay of a watermark), but at least a minute
 
-and again whenever that has doubled. Time is that of the rows, so that a batch that is done again says the same.
+and again whenever this span has doubled. The time is that of the rows, so that a batch that is run again reports the
+same.
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ _US = 1_000_000
 
 @dataclass(frozen=True)
 class Patience:
-    """How long rows may wait before it is told: a span S of their own time."""
+    """How long rows may wait before the status reports it: a span S of event time."""
 
     span_us: int
 
     @classmethod
     def of(cls, windows_us: Sequence[int], delays_us: Sequence[int]) -> Patience:
-        """Return that of a join.
+        """Return the patience of a join, from its windows and the delays of its watermarks.
 
         >>> Patience.of((20_000_000, 5_000_000), (0, 1_000_000))
         Patience(span_us=210000000)
@@ -35,7 +37,7 @@ class Patience:
         return cls(max(_LEAST_US, _WINDOWS * (max(windows_us) + max(delays_us))))
 
     def level(self, waited_us: int) -> int:
-        """Return 0 while rows have not waited for S, then 1, and one more for each time that has doubled.
+        """Return 0 while rows have waited less than S, then 1, and one more for each doubling of the wait.
 
         >>> [Patience(100).level(waited_us) for waited_us in (0, 99, 100, 199, 200, 400, 799)]
         [0, 0, 1, 1, 2, 3, 3]
@@ -43,7 +45,7 @@ class Patience:
         return (max(0, waited_us) // self.span_us).bit_length()
 
     def said(self, before_us: int, waited_us: int, behind: str) -> str:
-        """Return what to say after a batch, given how long rows had waited before it; mostly nothing.
+        """Return the note after a batch, given how long rows had waited before it; usually it is empty.
 
         >>> Patience(60 * _US).said(50 * _US, 70 * _US, "right")[:61]
         'the right side is behind, and the rows of 70 s wait for it in'

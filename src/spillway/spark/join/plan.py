@@ -1,4 +1,4 @@
-"""Joins on Spark: two streams in, one stream of pairs out, compared as far as there is time.
+"""Joins two streams on Spark into one stream of pairs, with as many comparisons as the budget allows.
 
 The plan that is added::
 
@@ -6,11 +6,11 @@ The plan that is added::
                                  ├ union -> groupBy(key) -> ShardTask -> observe -> Unpack -> the user's plan
     right  -> part, hash -> Pack ┘
 
-grid.py says which shard joins what, packets.py how rows get there and back, shard.py what a shard does
-and keeps, task.py how Spark calls it. The budget of a batch is part of its decision (decision.py): the shard that
-comes first writes it down, all others and every replay read the same.
+grid.py describes which shard joins which rows, packets.py how rows get to the shards and results back, shard.py what
+a shard does and keeps, and task.py how Spark calls it. The budget of a batch is part of its decision (decision.py):
+the first shard that needs the decision stores it, and all other shards and every replay read the same one.
 
-A row that can match nothing (no value, no time, too few items) is set aside before it is shuffled, and counted.
+A row that can match nothing (no value, no time, too few items) is counted and left out before the shuffle.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class JoinPlan:
-    """What ``Spillway.join`` was asked for, checked against two DataFrames."""
+    """The arguments of ``Spillway.join``, checked against two DataFrames."""
 
     sides: tuple[DataFrame, DataFrame]
     values: tuple[Values, Values]
@@ -78,7 +78,7 @@ class JoinPlan:
         arrival: str | None,
         salt: int,
     ) -> JoinPlan:
-        """Refuse what cannot work, at the call."""
+        """Check the arguments when the call is made; raise for those that cannot work."""
         sides = (left, right)
         for side, df in zip(SIDES, sides, strict=True):
             require_side(side, df)
@@ -122,12 +122,12 @@ class JoinPlan:
 
     @property
     def hashed(self) -> bool:
-        """Whether shards are made by a hash of the key."""
+        """Whether rows go to shards by a hash of the key."""
         return self.logic.config.on.kind == "equality"
 
     @property
     def identity(self) -> str:
-        """What must not change over the life of a state, in words."""
+        """A description of everything that must not change during the life of a state."""
         config = self.logic.config
         shedding, on = shedding_of(config.shedding), config.on
         types = None if shedding.utility is None else [*map(str, shedding.utility.values)]
@@ -140,7 +140,7 @@ class JoinPlan:
     def build(self, control: ControlRow, grid: Grid, observation: str, *, enforce: bool) -> DataFrame:
         """Return the DataFrame of pairs."""
         require_same(Folder(Path(control.folder)), control.stage, self.identity)
-        warm_up((self.logic.config.access,))  # so that this machine's tasks need not compile
+        warm_up((self.logic.config.access,))  # so that the tasks on this machine need not compile
         return through_shards(
             self._packed(0, grid).union(self._packed(1, grid)),
             ShardTask(self.logic, grid, control, enforce),
@@ -169,7 +169,7 @@ def _both(within: tuple[Duration, Duration]) -> tuple[float, float]:
 
 
 def _length(within: Duration) -> float:
-    """Return a window's length in seconds; here it may be none, for rows that meet only those of the same instant.
+    """Return a window's length in seconds. It may be 0: then only rows of the same instant make pairs.
 
     >>> _length("20 seconds"), _length("0 seconds"), _length(0)
     (20.0, 0.0, 0.0)
@@ -181,7 +181,7 @@ def _length(within: Duration) -> float:
 
 
 def _arrivals(sides: tuple[DataFrame, DataFrame], arrival: str | None) -> tuple[str | None, str | None]:
-    """Return the arrival column of each side; one side may be without."""
+    """Return the arrival column of each side; one side need not have it."""
     if arrival is None:
         return None, None
     found: list[str | None] = []

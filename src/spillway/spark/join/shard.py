@@ -1,33 +1,34 @@
-"""One shard of a join on Spark: what it does with the rows of a batch, and what it keeps.
+"""One shard of a join on Spark: how it joins the rows of a batch, and what it keeps in the state.
 
-**Order.** Rows reach a shard in whatever order the shuffle has them. They are put in the order of time, and those of
-the same time in that of a hash of the row, so that a batch that is replayed is numbered, and joined, in the same way.
+**Order.** Rows reach a shard in any order that the shuffle produces. They are sorted by time, and rows of the same
+time by a hash of the row, so that the rows of a replayed batch are numbered and joined in the same way.
 
-**Time.** Rows are joined up to the time U before which nothing can come any more, and later ones wait in the state:
+**Time.** Rows are joined up to the time U, before which no row can arrive any more; later rows wait in the state:
 
     L_i = latest time seen on side i - its watermark's delay       over all rows of the stream, not only the shard's
     U   = max(min(L_1, L_2), max(L_1, L_2) - idle, Spark's watermark)
 
-That is Spark's own watermark, but as it will be after this batch and not as it was before: rows need not wait for the
-next batch to be joined. Spark's counts as well, since it may be ahead (a filter behind ``withWatermark``, or the
-policy ``max``). All shards have the same U. A row that is older than the U of the batch before is late; it is left
-out and counted.
+That is Spark's own watermark, but with its value after this batch instead of before it, so rows need not wait for the
+next batch to be joined. Spark's watermark is part of the maximum, because it may be ahead (a filter after
+``withWatermark``, or the policy ``max``). All shards have the same U. A row that is older than the U of the batch
+before is late; it is left out and counted.
 
-**Draws.** A random choice is a hash of a salt and the row's number. On a grid several cells have a copy of a row. All
-number it alike, since they get the same rows of its part in the same order, and all have the same salt: what a cell
-keeps is also kept by those that keep more. (Rows of two parts that have the same number share their luck, which
-changes no average.) A row is counted as dropped in the cell where it is counted at all.
+**Random draws.** A random draw is a hash of a salt and the row's number. On a grid several cells have a copy of a
+row. All of them give it the same number, since they get the same rows of its part in the same order, and all have the
+same salt: a row that a cell keeps is also kept by all cells that keep more. (Rows of two parts that have the same
+number share a draw, which changes no average.) A dropped row is counted in the one cell that counts the row.
 
-**State.** The join's own (rows in the windows as numbers, what was learned), and the columns of the rows that may
-still be in a pair, as Arrow. Both are bounded by the windows and by the rows that wait. They are compressed, because
-Spark copies, sends and writes all of it in every batch: 65 ms a megabyte, measured on 2 cores.
+**State.** It has the state of the join itself (the rows in the windows as numbers, the learned values), and the
+columns of the rows that may still be in a pair, as Arrow. Both are bounded by the windows and by the rows that wait.
+They are compressed, because Spark copies, sends and writes all of the state in every batch: 65 ms per megabyte,
+measured on 2 cores.
 
 ======  ==================================================================
 symbol  meaning
 ======  ==================================================================
-L_i     how far time has come on one side
-U       ``until_us``, up to where rows are joined
-idle    how far one side may lag behind the other before it is not waited for
+L_i     progress of time on side i
+U       ``until_us``, the time up to which rows are joined
+idle    how far one side may lag before the join stops waiting for it
 ======  ==================================================================
 """
 
@@ -64,7 +65,7 @@ _PAIRS_AT_ONCE = 50_000
 
 @dataclass(frozen=True)
 class Output:
-    """How the columns of both sides are named in a pair, and its score."""
+    """The names of both sides' columns in a pair, and of its score."""
 
     left: tuple[str, ...]
     right: tuple[str, ...]
@@ -72,7 +73,7 @@ class Output:
 
 
 class Timed:
-    """A finder that knows how long it has taken, to compare and to keep an index, and how many rows it was given."""
+    """A finder that measures the time it takes (comparisons and index), and the number of rows it was given."""
 
     def __init__(self, finder: Any) -> None:
         self.finder = finder
@@ -98,7 +99,7 @@ class Timed:
 
 @dataclass
 class Live:
-    """A shard between two batches: the join, how far time has come, and the columns of rows by their number."""
+    """A shard between two batches: the join, the progress of time, and the columns of rows by row number."""
 
     join: Join
     latest: list[int]
@@ -108,12 +109,12 @@ class Live:
 
     @classmethod
     def new(cls, config: JoinConfig) -> Live:
-        """Return a shard that has seen nothing."""
+        """Return a new shard, which has seen no rows."""
         return cls(config.build(), [LONG_AGO, LONG_AGO], LONG_AGO, [None, None], [0, 0])
 
     @classmethod
     def restored(cls, config: JoinConfig, state: tuple[Any, ...]) -> Live:
-        """Return a shard as it was after an earlier batch."""
+        """Return the shard of a state that an earlier batch has left."""
         version, left_us, right_us, until, join, join_bytes, left, right, *first = state
         if version != VERSION:
             raise SpillwayError(
@@ -125,7 +126,7 @@ class Live:
         return cls(config.build(blob), [left_us, right_us], until, rows, first)
 
     def state(self) -> tuple[Any, ...]:
-        """Return what :meth:`restored` takes."""
+        """Return the state, from which :meth:`restored` makes the shard again."""
         packed = [None if table is None else to_bytes(table, _CODEC) for table in self.rows]
         blob = self.join.snapshot()
         join = pa.Codec(_CODEC).compress(blob, asbytes=True)
@@ -139,20 +140,20 @@ class Live:
 
     @property
     def oldest_waiting(self) -> int | None:
-        """The time of the first row that waits."""
+        """The time of the oldest row that waits."""
         times = [int(side.rows.times[0]) for side in self.join.waiting if len(side.rows)]
         return min(times, default=None)
 
     @property
     def waited_us(self) -> int:
-        """How far the first row that waits is behind the latest that was seen."""
+        """How far the oldest waiting row is behind the latest time that was seen."""
         oldest = self.oldest_waiting
         return 0 if oldest is None else max(self.latest) - oldest
 
 
 @dataclass(frozen=True)
 class ShardLogic:
-    """What all shards of a join do; ``delays_us`` are those of the watermarks."""
+    """The work of all shards of a join; ``delays_us`` are the delays of the two watermarks."""
 
     config: JoinConfig
     output: Output
@@ -164,13 +165,13 @@ class ShardLogic:
         _warm_up_once(self.config.access)
 
     def of_shard(self, key: int) -> ShardLogic:
-        """Return the logic with a salt of the shard's own, where no other shard has a copy of its rows."""
+        """Return the logic with a separate salt for the shard, if no other shard has copies of its rows."""
         if self.config.on.kind != "equality":
             return self
         return replace(self, config=replace(self.config, salt=mix(self.config.salt, key)))
 
     def begin(self, state: tuple[Any, ...] | None) -> Live:
-        """Return a shard as it was after an earlier batch, or one that has seen nothing."""
+        """Return the shard of a state, or a new shard if there is no state."""
         return Live.new(self.config) if state is None else Live.restored(self.config, state)
 
     def advance(
@@ -181,7 +182,7 @@ class ShardLogic:
         watermark_us: int,
         budget: float | None,
     ) -> tuple[pa.Table, Counts]:
-        """Join what has arrived."""
+        """Join the rows that have arrived."""
         return self.step(
             live,
             arrived.tables(),
@@ -192,7 +193,7 @@ class ShardLogic:
         )
 
     def wakes_ms(self, live: Live) -> int | None:
-        """Return when the watermark has come to the first row that waits."""
+        """Return the time at which the watermark reaches the oldest row that waits."""
         oldest = live.oldest_waiting
         return None if oldest is None else -(-oldest // 1000) - 1
 
@@ -206,7 +207,7 @@ class ShardLogic:
         budget: float | None = None,
         counted: tuple[bool, bool] = (True, True),
     ) -> tuple[pa.Table, Counts]:
-        """Join the rows of a batch, and return the pairs by number with what was done."""
+        """Join the rows of a batch; return the pairs as row numbers, and the counts."""
         counts = Counts()
         before, waited_us = live.until, live.waited_us
         live.latest = [max(known, new) for known, new in zip(live.latest, latest_us, strict=True)]
@@ -245,7 +246,7 @@ class ShardLogic:
             yield pa.table([*columns, some["score"]], names=names)
 
     def forget(self, live: Live) -> None:
-        """Let go of rows that cannot be in a pair any more."""
+        """Discard rows that cannot be in a pair any more."""
         for side, oldest in enumerate(live.join.oldest_rows()):
             table = live.rows[side]
             if table is not None:
@@ -253,7 +254,7 @@ class ShardLogic:
                 live.first[side] = oldest
 
     def _impatience(self, live: Live, before_us: int) -> str:
-        """Return what there is to say if rows wait too long; nothing where it was said how long they may."""
+        """Return a note if rows wait too long; it is empty if the user has set ``idle``."""
         if self.idle_us is not None:
             return ""
         came = [at - delay for at, delay in zip(live.latest, self.delays_us, strict=True)]
@@ -266,7 +267,7 @@ class ShardLogic:
         return both if self.idle_us is None else max(both, max(left, right) - self.idle_us)
 
     def _ordered(self, side: int, table: pa.Table | None, before: int) -> tuple[pa.Table | None, int]:
-        """Return the rows that are not late in the order in which they are joined, and how many are late."""
+        """Return the rows that are not late, in the order in which they are joined, and the number of late rows."""
         if table is None:
             return None, 0
         times, _ = times_of(table, self.config.times[side])
@@ -275,7 +276,7 @@ class ShardLogic:
         return table.take(pa.array(order[late:])).drop_columns([ORDER]), late
 
     def _take(self, live: Live, side: int, table: pa.Table) -> pa.Table:
-        """Put new rows behind those that are held."""
+        """Append new rows to the rows that are held."""
         what = f"{('left', 'right')[side]}: the columns"
         live.rows[side] = together(live.rows[side], table, what=what, kind="join")
         return table

@@ -1,1 +1,1 @@
-"""Patterns on Spark: ``Spillway.match``."""
+"""Finds patterns in a stream on Spark: ``Spillway.match``."""

@@ -1,4 +1,4 @@
-"""The columns that a pattern reads and gives, checked when the call is made, and the key that spreads its rows."""
+"""Checks the columns that a pattern reads and outputs when the call is made, and hashes the key of its rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DAY_US = 86_400_000_000
 
 
 def require_events(df: DataFrame) -> None:
-    """Refuse what is no stream, and columns whose names are ours or come twice."""
+    """Refuse a DataFrame that is not a stream, and column names that are reserved or repeated."""
     require_stream(df, "spillway.core.cep.run")
     require_distinct_names("df", df)
 
@@ -47,14 +47,14 @@ def delay_of(df: DataFrame, time: str) -> int:
 
 
 def require_type(df: DataFrame, type_: str) -> None:
-    """Refuse a column that cannot say what a row is."""
+    """Refuse a column that cannot hold the types of rows."""
     if not isinstance(type_, str):
         raise invalid("type", type_, "the name of a column")
     resolve(df, "type", type_, _TYPES, "string or whole numbers")
 
 
 def require_order(df: DataFrame, order: str | None) -> None:
-    """Refuse a column that rows of the same time cannot be ordered by."""
+    """Refuse a column that cannot order rows of the same time."""
     if order is not None:
         if not isinstance(order, str):
             raise invalid("order", order, "the name of a column, or None")
@@ -62,7 +62,7 @@ def require_order(df: DataFrame, order: str | None) -> None:
 
 
 def chosen_columns(df: DataFrame, columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the columns that a match tells of each of its rows."""
+    """Return the columns that a match has for each of its rows."""
     if columns is None:
         return tuple(df.columns)
     if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
@@ -77,9 +77,9 @@ def chosen_columns(df: DataFrame, columns: Sequence[str] | None) -> tuple[str, .
 
 
 def require_names(query: Query, times: Any, complete: Any = None) -> tuple[str, str]:
-    """Return the names of a match's first and last time; refuse names that Spark could not tell apart.
+    """Return the names of a match's first and last time; refuse names that Spark could not distinguish.
 
-    ``complete`` is the name of the column that tells matches from what timed out, None where there is none.
+    ``complete`` is the name of the column that is true for matches and false for timeouts, None if there is none.
     """
     if (
         not isinstance(times, Sequence)
@@ -103,7 +103,7 @@ def require_names(query: Query, times: Any, complete: Any = None) -> tuple[str, 
 
 
 def arrow_schema(df: DataFrame) -> pa.Schema:
-    """Return the columns as Arrow has them; those that it has not can be in no condition."""
+    """Return the schema in Arrow types. A column whose type Arrow does not have cannot be used in a condition."""
     return pa.schema([(field.name, _arrow_type(field.dataType)) for field in df.schema.fields])
 
 
@@ -115,9 +115,9 @@ def _arrow_type(kind: T.DataType) -> pa.DataType:
 
 
 def usable(query: Query, key: Correlation | None, df: DataFrame, time: str, type_: str) -> Column:
-    """Return whether a row can be in a match, or can forbid or break one: the others need not be looked at.
+    """Return whether a row can be in a match, or can forbid or break one; other rows are not needed.
 
-    Under the policy ``strict`` every row with a time counts, as the neighbour of others.
+    Under the policy ``strict`` every row with a time matters, because it may stand between two other rows.
     """
     timed = quoted(time).isNotNull()
     if query.policy == "strict":
@@ -132,9 +132,9 @@ def key_hash(df: DataFrame, key: Correlation, type_: str) -> Column:
 
     It is null if one of them is null and the row can then be in no match.
 
-    Values that are equal to the engine have equal hashes, whatever the widths of their columns: whole numbers are
-    hashed as 64 bits, fractions as doubles without a sign of zero, days as microseconds. Of a decimal both take the
-    nearest double.
+    Values that are equal to the engine have equal hashes, even if the widths of their columns differ: whole numbers
+    are hashed as 64 bits, fractions as doubles without a sign of zero, days as microseconds. For a decimal, the hash
+    and the engine both use the nearest double.
     """
     kind = quoted(type_).cast("string")
     found = F.lit(None).cast("bigint")
@@ -143,7 +143,7 @@ def key_hash(df: DataFrame, key: Correlation, type_: str) -> Column:
         known = parts[0].isNotNull()
         for part in parts[1:]:
             known &= part.isNotNull()
-        hashed = F.xxhash64(*parts, F.lit(0).cast("bigint"))  # as spillway.core.row_hash.row_hashes has it
+        hashed = F.xxhash64(*parts, F.lit(0).cast("bigint"))  # as in spillway.core.row_hash.row_hashes
         found = F.when((kind == name) & known, hashed).otherwise(found)
     return F.coalesce(found, F.lit(0).cast("bigint")) if key.alone else found
 

@@ -1,21 +1,21 @@
-"""Patterns on Spark: one stream of rows in, one stream of matches out.
+"""Finds a pattern in a stream of rows on Spark, and returns a stream of matches.
 
 The plan that is added::
 
     rows -> part, hash -> Pack -> groupBy(key) -> ShardTask -> observe -> Unpack -> the user's plan
 
-columns.py says what is read and which rows belong together, shard.py what a shard does and keeps,
-shedding_choice.py how it sheds, training_rows.py and training_stretch.py where it knows from what is worth keeping,
-shared_model.py how all shards hear of it, packets.py how rows get there and matches back, task.py how Spark
-calls a shard. The budget of a batch is part of its decision (decision.py): the shard that comes first writes it down,
-all others and every replay read the same.
+columns.py describes which columns are read and which rows belong together, shard.py what a shard does and keeps,
+shedding_choice.py how it sheds, training_rows.py and training_stretch.py how the values of partial matches are
+learned, shared_model.py how all shards get the learned values, packets.py how rows get to the shards and matches
+back, and task.py how Spark calls a shard. The budget of a batch is part of its decision (decision.py): the first
+shard that needs the decision stores it, and all other shards and every replay read the same one.
 
-**Shards.** The conditions of a query often say that all rows of a match have something in common: ``a.id = b.id``.
-Then rows with the same value go to the same shard (``spillway.core.cep.language.partition_key``), and no match is
-torn apart. A query without such a key has a single shard, and the whole stream goes through one task.
+**Shards.** The conditions of a query often require that all rows of a match have a value in common: ``a.id = b.id``.
+Then rows with the same value go to the same shard (``spillway.core.cep.language.partition_key``), and the rows of a
+match are never separated. A query without such a key has a single shard, and the whole stream goes through one task.
 
-A row that can be in no match (no time, a type that the pattern does not name, no key) is set aside before it is
-shuffled, and counted. Under the policy ``strict`` every row counts, since it may stand between two others.
+A row that can be in no match (no time, a type that the pattern does not name, no key) is counted and left out before
+the shuffle. Under the policy ``strict`` every row matters, since it may stand between two other rows.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchPlan:
-    """What ``Spillway.match`` was asked for, checked against a DataFrame."""
+    """The arguments of ``Spillway.match``, checked against a DataFrame."""
 
     df: DataFrame
     logic: MatchLogic
@@ -93,7 +93,7 @@ class MatchPlan:
         salt: int,
         timeouts: str | None = None,
     ) -> MatchPlan:
-        """Refuse what cannot work, at the call."""
+        """Check the arguments when the call is made; raise for those that cannot work."""
         require_events(df)
         tree = parse(query)
         delay_us = delay_of(df, time)
@@ -151,13 +151,13 @@ class MatchPlan:
 
     @property
     def hashed(self) -> bool:
-        """Whether shards are made by a hash of the key."""
+        """Whether rows go to shards by a hash of the key."""
         return True
 
     @property
     def warning(self) -> str | None:
-        """What the user should know."""
-        # Whatever sheds, a budget that is spent drops rows of any type.
+        """A warning for the user, or None."""
+        # With any strategy, rows of all types are dropped once the budget is spent.
         return "; ".join(filter(None, (self._in_one_task(), invented(self.logic.config.tree)))) or None
 
     def _in_one_task(self) -> str | None:
@@ -172,7 +172,7 @@ class MatchPlan:
 
     @property
     def identity(self) -> str:
-        """What must not change over the life of a state, in words."""
+        """A description of everything that must not change during the life of a state."""
         logic, config = self.logic, self.logic.config
         needed = self._needed()
         columns = ", ".join(
@@ -187,9 +187,9 @@ class MatchPlan:
         )
 
     def settle(self, control: ControlRow) -> None:
-        """Learn from the history, if nothing was learned before, and hold the call against the checkpoint.
+        """Learn from the training rows, if nothing was learned before, and check the call against the checkpoint.
 
-        Whatever is refused here has left nothing behind.
+        A call that is refused here has stored nothing.
         """
         folder, sharing = Folder(Path(control.folder)), Sharing(control.folder, control.stage)
         spec, learned = self.logic.shedding, None
@@ -203,10 +203,10 @@ class MatchPlan:
     def build(self, control: ControlRow, grid: Grid, observation: str, *, enforce: bool) -> DataFrame:
         """Return the DataFrame of matches."""
         if enforce and self.warning is not None:
-            warnings.warn(self.warning, stacklevel=4)  # of the program that calls Spillway.match
+            warnings.warn(self.warning, stacklevel=4)  # the frame that calls Spillway.match
         logic = replace(self.logic, sharing=Sharing(control.folder, control.stage))
         config = logic.config
-        config.build().warm_up()  # so that this machine's tasks need not compile
+        config.build().warm_up()  # so that the tasks on this machine need not compile
         return through_shards(
             self._packed(grid),
             ShardTask(logic, grid, control, enforce),

@@ -1,43 +1,43 @@
-"""One shard of a pattern on Spark: what it does with the rows of a batch, and what it keeps.
+"""One shard of a pattern on Spark: how it matches the rows of a batch, and what it keeps in the state.
 
-**Time.** Rows are matched up to the time U before which nothing can come any more, and later ones wait in the state:
+**Time.** Rows are matched up to the time U, before which no row can arrive any more; later rows wait in the state:
 
     U = max(latest time seen in the stream - the watermark's delay, Spark's watermark)
 
 Rows earlier than the U of the batch before are late: they are left out and counted. The latest time is that of all
-rows, not only of the shard's, so all shards have the same U.
+rows of the stream, not only of the shard's rows, so all shards have the same U.
 
-**Order.** Rows that wait and rows that have come are put in the order of time, those of the same time in the order of
-a column that was named, and last in that of a hash of the row. If rows are out of order by less than the watermark's
-delay, that order is one of the whole stream: it does not depend on how the stream was cut into batches, nor do the
-matches. A row that is out of order by just the delay has the time U when it comes. It is matched, but behind rows of
-the same time that came before.
+**Order.** The rows that waited and the new rows are sorted by time, rows of the same time by the column ``order`` if
+it was given, and finally by a hash of the row. If rows are out of order by less than the watermark's delay, this is
+one order of the whole stream: neither the order nor the matches depend on how the stream was cut into batches. A row
+that is out of order by exactly the delay has the time U when it comes. It is matched, but after rows of the same time
+that came before.
 
 **Negation at the end.** A match that a row could still forbid is held until U has passed the last time of its window.
 
-**State.** What a shard keeps, and what bounds it:
+**State.** The parts of the state, and their bounds:
 
 =====================================  =====================================================================
 part                                   bounded by
 =====================================  =====================================================================
 runs and held matches                  ``most_runs``
-columns of the rows that these are of  the same, and the window: a row that no run is of is let go of
-rows of negated elements, their keys   the window: a missing one would invent matches
+columns of the rows in these           the same, and the window: a row that is in no run is discarded
+rows of negated elements, their keys   the window: a missing row would cause false matches
 time and number of each row            the window, 16 bytes a row before compression
 rows that wait                         the delay of the watermark
-what shedding has learned              a number of classes
+learned values for shedding            a number of classes
 =====================================  =====================================================================
 
-Rows are numbered in the order in which they are matched, and those that are kept have their numbers beside them. A
-shard that keeps more rows of negated elements than ``most_runs`` says so. How it keeps to its budget is told in
-shard_shedder.py.
+Rows are numbered in the order in which they are matched, and rows that are kept have their numbers in a column. A
+shard that keeps more rows of negated elements than ``most_runs`` reports it. shard_shedder.py describes how a shard
+keeps within its budget.
 
-**Learning.** What partial matches are worth is learned once, at the end of a batch. That takes up to two seconds
-(training_stretch.py), which are no part of the work by which a unit is priced. They do make that batch longer, and
-the delay of its rows.
+**Learning.** The values of partial matches are learned once, at the end of a batch. That takes up to two seconds
+(training_stretch.py). This time is not part of the work from which the cost of a unit is learned, but it makes that
+batch longer, and the delay of its rows.
 
-**Timeouts.** Where they are asked for, runs whose window has passed come out too, with nulls for the elements that
-they have not come to. A run that was shed is none of them: it did not come to its end.
+**Timeouts.** If they are requested, runs whose window has passed are output, too, with nulls for the elements that
+they have not reached. A run that was shed is not output, because it was not kept until its window passed.
 """
 
 from __future__ import annotations
@@ -65,19 +65,19 @@ from spillway.spark.match.training_stretch import load_estimators
 from spillway.spark.shards.packets import LONG_AGO, ORDER, from_bytes, to_bytes, together
 from spillway.spark.shards.task import Arrived, Counts
 
-VERSION = 2  # 1 had all rows of the window, and no numbers beside them
+VERSION = 2  # version 1 had all rows of the window, without a column of row numbers
 STATE = (
     "version int, latest_us bigint, until_us bigint, engine binary, engine_bytes bigint, rows binary, first bigint, "
     "waiting binary, shedding binary"
 )
 _NUMBER = f"{PREFIX}number"
 _CODEC = "zstd"
-_ROWS_AT_ONCE = 200_000  # of matches that are put together
+_ROWS_AT_ONCE = 200_000  # the rows of the matches that are built at once
 
 
 @dataclass
 class Live:
-    """A shard between two batches: the engine, how far time has come, rows with their numbers, and rows that wait.
+    """A shard between two batches: the engine, the progress of time, rows with their numbers, and rows that wait.
 
     ``next_row`` is the number of the next row that is matched.
     """
@@ -88,7 +88,7 @@ class Live:
     rows: pa.Table | None = None
     next_row: int = 0
     waiting: pa.Table | None = None
-    crowded: bool = False  # in the last batch; not in the state, it is only for what the status says
+    crowded: bool = False  # in the last batch; it is not in the state, because only the status uses it
 
     @property
     def patterns(self) -> Patterns:
@@ -102,7 +102,7 @@ class Live:
 
     @classmethod
     def restored(cls, logic: MatchLogic, state: tuple[Any, ...]) -> Live:
-        """Return a shard as it was after an earlier batch."""
+        """Return the shard of a state that an earlier batch has left."""
         version, latest_us, until_us, engine, engine_bytes, rows, next_row, waiting, shedding = state
         if version not in (1, VERSION):
             raise SpillwayError(
@@ -117,7 +117,7 @@ class Live:
         return cls(shedder, latest_us, until_us, held, next_row, later)
 
     def state(self) -> tuple[Any, ...]:
-        """Return what :meth:`restored` takes."""
+        """Return the state, from which :meth:`restored` makes the shard again."""
         blob = self.patterns.snapshot()
         engine = pa.Codec(_CODEC).compress(blob, asbytes=True)
         rows, waiting = (
@@ -129,12 +129,12 @@ class Live:
 
 @dataclass(frozen=True)
 class MatchLogic:
-    """What all shards of a pattern do.
+    """The work of all shards of a pattern.
 
-    ``columns`` are told of each row of a match, ``order`` puts rows of the same time in order, ``times`` are the
-    names of a match's first and last time, ``delay_us`` is the watermark's. ``complete`` is the name of the column
-    that tells matches from runs that timed out, None where only matches come out. ``sharing`` is how shards hear of
-    what was learned from a history or by others.
+    ``columns`` are output for each row of a match, ``order`` is the column that orders rows of the same time,
+    ``times`` are the names of a match's first and last time, ``delay_us`` is the delay of the watermark. ``complete``
+    is the name of the column that is false for timeouts, None if only matches are output. ``sharing`` is how shards
+    get values that were learned from training rows or by other shards.
     """
 
     config: PatternConfig
@@ -148,17 +148,17 @@ class MatchLogic:
     sharing: Sharing | None = None
 
     def prepare(self) -> None:
-        """Load the compiled program and what learning needs, once per process and before anything is timed."""
+        """Load the compiled program and the libraries for learning, once per process and before time is measured."""
         _warm_up_once(self.config)
         if self.shedding.learns and (self.sharing is None or not self.sharing.written()):
             load_estimators()
 
     def of_shard(self, key: int) -> MatchLogic:
-        """Return the logic with a salt of the shard's own."""
+        """Return the logic with a separate salt for the shard."""
         return replace(self, salt=mix(self.salt, key))
 
     def begin(self, state: tuple[Any, ...] | None) -> Live:
-        """Return a shard as it was after an earlier batch, or one that has seen nothing."""
+        """Return the shard of a state, or a new shard if there is no state."""
         if state is not None:
             return Live.restored(self, state)
         return Live(Shedder(self.config.build(), self.shedding, self.salt))
@@ -171,7 +171,7 @@ class MatchLogic:
         watermark_us: int,
         budget: float | None,
     ) -> tuple[pa.Table, Counts]:
-        """Match what has arrived."""
+        """Match the rows that have arrived."""
         counts, before = Counts(), live.until_us
         waited, held = live.waiting_rows, live.patterns.size
         self._hear(live)
@@ -190,7 +190,7 @@ class MatchLogic:
         found.append(live.patterns.process(None, until_us=live.until_us - 1))
         counts.matches += live.patterns.work.matches
         results = self._with_timeouts(live, pa.concat_tables(found))
-        live.patterns.sweep()  # as the state is written without what has expired
+        live.patterns.sweep()  # the state is written without expired runs
         size = live.patterns.size
         counts.runs, counts.more_runs = size.runs, size.runs - held.runs
         counts.work_s = live.shedder.worked_s - worked_s
@@ -204,7 +204,7 @@ class MatchLogic:
         return results, counts
 
     def _crowded(self, live: Live, spent: Spent) -> str:
-        """Return what to say where partial matches begin to be shed for lack of room, not of time."""
+        """Return a note when partial matches begin to be shed for lack of room, not of time."""
         before, live.crowded = live.crowded, spent.crowded_out > 0
         if before or not live.crowded:
             return ""
@@ -215,7 +215,7 @@ class MatchLogic:
         )
 
     def _overgrown(self, before: Size, now: Size) -> str:
-        """Return what to say where there are more rows of negated elements than there may be partial matches."""
+        """Return a note when the rows of negated elements become more than ``most_runs``."""
         most = self.config.most_runs or 0
         if not before.forbidding_rows <= most < now.forbidding_rows:
             return ""
@@ -226,14 +226,14 @@ class MatchLogic:
         )
 
     def _hear(self, live: Live) -> None:
-        """Begin with what was learned from a history, or by another shard."""
+        """Start with values that were learned from training rows or by another shard."""
         if self.sharing is not None and live.shedder.ignorant:
             learned = self.sharing.known()
             if learned is not None:
                 live.shedder.know(learned)
 
     def _learn(self, live: Live, ready: pa.Table, spent: Spent) -> None:
-        """Learn from what has gone by, and let others know."""
+        """Learn from the rows of a batch, and share the learned values with other shards."""
         learned = live.shedder.learn(ready, spent)
         if learned is not None and self.sharing is not None:
             self.sharing.offer(learned)
@@ -268,7 +268,7 @@ class MatchLogic:
             yield pa.table(columns, names=names)
 
     def forget(self, live: Live) -> None:
-        """Let go of rows that cannot be in a match any more, as no run is of them."""
+        """Discard rows that cannot be in a match any more, because they are in no run."""
         if live.rows is None:
             return
         places = np.searchsorted(live.rows[_NUMBER].to_numpy(), live.patterns.rows_in_use())
@@ -276,7 +276,7 @@ class MatchLogic:
             live.rows = live.rows.take(pa.array(places)).combine_chunks()
 
     def wakes_ms(self, live: Live) -> int | None:
-        """Return when the watermark comes to the first row that waits, or to the end of a window that is held."""
+        """Return the time at which the watermark reaches the first waiting row, or the end of a held window."""
         found = []
         if live.waiting is not None:
             found.append(-(-int(times_of(live.waiting.slice(0, 1), self.config.time)[0][0]) // 1000) - 1)
@@ -288,7 +288,7 @@ class MatchLogic:
         return min(found, default=None)
 
     def _ready(self, live: Live, table: pa.Table | None, before: int) -> tuple[pa.Table | None, int]:
-        """Return the rows to be matched now, in order, and how many were late; keep those that have to wait."""
+        """Return the rows to match now, in order, and the number of late rows; keep the rows that have to wait."""
         late = 0
         if table is not None:
             timely = pa.array(times_of(table, self.config.time)[0] >= before)
@@ -309,14 +309,14 @@ class MatchLogic:
         return (table.take(pa.array(order[:cut])) if cut else None), late
 
     def _hold(self, live: Live, ready: pa.Table) -> None:
-        """Put the columns that matches tell behind those that are held."""
+        """Append the new rows, with the columns that matches need, to the rows that are held."""
         told = dict.fromkeys((*self.columns, self.config.time))
         new = _numbered(ready.select(list(told)), live.next_row)
         live.rows = together(live.rows, new, what="the columns", kind="pattern")
         live.next_row += new.num_rows
 
     def _parts(self, found: pa.Table) -> Iterator[pa.Table]:
-        """Yield some matches at a time, so that what is put together stays small."""
+        """Yield some matches at a time, so that the tables that are built stay small."""
         width = sum(
             len(column.combine_chunks().flatten()) if pa.types.is_list(column.type) else len(column)
             for column in found.columns
@@ -353,7 +353,7 @@ class MatchLogic:
 
 
 def _numbered(rows: pa.Table, first: int) -> pa.Table:
-    """Return rows with their numbers beside them."""
+    """Return rows with a column of their numbers."""
     return rows.append_column(_NUMBER, pa.array(np.arange(first, first + rows.num_rows)))
 
 

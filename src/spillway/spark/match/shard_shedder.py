@@ -1,32 +1,32 @@
-"""How a shard keeps to its budget: rows piece by piece, and after each piece a check of what has to go.
+"""Keeps a shard within its budget: it processes rows in pieces, and checks after each piece what to shed.
 
-**Budget.** Of a batch with n rows left and W units of work left, a row may take
+**Budget.** If n rows and W units of work are left in a batch, a row may take
 
     θ = W / n
 
-units. That is the bound of the strategies of ``spillway.core.cep.shedding``: at each check they are told θ and what
-the last rows took, and say which partial matches to remove, which not to make, and which rows to pass over. What is
-saved is there for the rest of the batch, because θ is computed anew at each check.
+units. That is the bound for the strategies of ``spillway.core.cep.shedding``. At each check they get θ and the work
+of the last rows, and decide which partial matches to remove, which not to make, and which rows to skip. Work that is
+saved is available to the rest of the batch, because θ is computed anew at each check.
 
-A check is due every twentieth of a window, since in a window the work of a row may become any multiple of what it
-was, but no more than fifty times in a batch; while rows take less than an eighth of θ, pieces become twice as long
-each time. Should the rows of a piece take more than four times what they may, the rest of it is dropped, so that no
-piece eats up what was meant for all; and should the budget be spent before the last row, so are the rows that are
-left. Runs stay where rows are dropped: they take no time. So W is never exceeded by more than one row's work.
+There is a check every twentieth of a window, since the work per row may grow by any factor within a window, but at
+most fifty checks in a batch. While rows take less than an eighth of θ, each piece is twice as long as the one before.
+If the rows of a piece take more than four times their budget, the rest of the piece is dropped, so that no piece uses
+up the budget of the whole batch. If the budget is spent before the last row, the remaining rows are dropped. Runs are
+kept when rows are dropped, because they take no time then. So W is never exceeded by more than one row's work.
 
-**State.** At most ``most_runs`` partial matches are kept, whatever the budget: a pattern that repeats may double them
-with every row. If there are more, those are shed that by the cost model bring least, and as long as nothing has been
-learned, any, by a hash. A full state does not keep a shard from learning (training_stretch.py).
+**State.** At most ``most_runs`` partial matches are kept, regardless of the budget: a pattern with repetition may
+double them with every row. If there are more, the least valuable by the cost model are shed; as long as nothing has
+been learned, they are chosen by a hash. A shard with a full state can still learn (training_stretch.py).
 
-Everything that goes is counted: rows, and partial matches that were removed or not made.
+Everything that is shed is counted: rows, and partial matches that were removed or not made.
 
-**Replay.** Pieces, checks and choices follow from the rows, the budget and what was known before, which is part of
-the state. A batch that is done again gives the same matches.
+**Replay.** Pieces, checks and choices follow from the rows, the budget and the earlier state. A batch that is run
+again gives the same matches.
 
 ======  =================================================
 symbol  meaning
 ======  =================================================
-W, n    budget and rows that are left of the batch
+W, n    units of the budget and rows left in the batch
 θ       units of work that a row may take
 ======  =================================================
 """
@@ -60,20 +60,20 @@ from spillway.spark.shards.packets import from_bytes, to_bytes
 _UNIT_S = 1e-6  # strategies count in seconds
 _NO_BOUND_S = 1e12
 _LEAST, _MOST = 25, 2_000  # rows of a piece
-_CHECKS, _MOST_CHECKS = 20, 50  # of a window, and of a batch
-_MOST_TIMES = 4.0  # what it may take a piece may take
-_CALM = 1 / 8  # of what rows may take
-_LEAST_SHARE = 0.01  # of the work, below which nobody believes how much it would have been
+_CHECKS, _MOST_CHECKS = 20, 50  # checks per window, and the most checks per batch
+_MOST_TIMES = 4.0  # a piece may take this multiple of its budget
+_CALM = 1 / 8  # of θ: below it, pieces become longer
+_LEAST_SHARE = 0.01  # the least share of the work from which the whole demand is extrapolated
 _FORMAT = BlobFormat(b"SPMSHD", version=1, owner="the shedding of a pattern")
 _LEARNED = "learned."
 
 
 @dataclass
 class Spent:
-    """What became of the rows of a batch.
+    """The counts of a batch: how many rows and runs were processed or shed.
 
-    ``passed_over`` are those among the dropped that a strategy chose, ``crowded_out`` the runs among the shed ones
-    for which there was no room.
+    ``passed_over`` counts the dropped rows that a strategy chose to skip, ``crowded_out`` the shed runs for which
+    there was no room.
     """
 
     rows: int = 0
@@ -88,10 +88,11 @@ class Spent:
 
     @property
     def demand(self) -> float:
-        """What all would have taken, as far as can be told.
+        """The estimated work of all rows without shedding.
 
-        Rows at the end of the batch would have taken as much as those before. Of a share p of rows in between a
-        pattern of k elements takes about p^k of the work. Of runs that were let go of only their number is known.
+        Rows that were dropped at the end of the batch count with the mean work of the rows before them. If a share p
+        of these was processed, a pattern of k elements took about p^k of their work. Of shed runs only the number is
+        known.
         """
         before = max(1, self.rows - self.dropped + self.passed_over)
         p = max(1, before - self.passed_over) / before
@@ -114,14 +115,14 @@ class Shedder:
             self._recall(state)
 
     def process(self, table: pa.Table, budget: float | None) -> tuple[list[pa.Table], Spent]:
-        """Process the rows of a batch, and return their matches with what became of them."""
+        """Process the rows of a batch; return their matches and the counts."""
         found, at, before, discarded = [], 0, self._gone(), self._enforcer.discarded
         spent = Spent(rows=table.num_rows, elements=len(self.patterns.plan.elements))
         shortest = length = self._length(table)
         while at < table.num_rows:
             left = None if budget is None else max(0.0, budget - spent.units)
             theta = None if left is None else left / (table.num_rows - at)
-            piece = table.slice(at, table.num_rows if theta == 0.0 else length)  # what is left is dropped
+            piece = table.slice(at, table.num_rows if theta == 0.0 else length)  # θ = 0 drops the rest
             found.append(self._piece(piece, left, theta, spent))
             at += piece.num_rows
             calm = theta is None or self.patterns.work.spent < _CALM * theta * piece.num_rows
@@ -132,9 +133,9 @@ class Shedder:
         return found, spent
 
     def learn(self, table: pa.Table, spent: Spent) -> Learned | None:
-        """Take the rows of a batch to learn from; return what was learned, once there is enough.
+        """Add the rows of a batch to the training rows; return the learned values once there are enough rows.
 
-        What there is to say of it is in ``note``.
+        Problems are reported in ``note``.
         """
         stretch, self.note = self._stretch, ""
         if stretch is None:
@@ -147,30 +148,30 @@ class Shedder:
 
     @property
     def worked_s(self) -> float:
-        """How long the engine has worked, over the whole life.
+        """How long the engine has worked, over the whole life of the shard.
 
-        It is the time in the compiled program alone. What else a row takes, to be read, ordered and judged, does not
-        become less with fewer units: if it were part of their price, a small budget would make them look dear, and
-        the next budget would be smaller still.
+        It is the time in the compiled program alone. The other time per row (reading, sorting, checks) does not fall
+        with fewer units. If it were part of the price of a unit, a small budget would make units look expensive, and
+        the next budget would be even smaller.
         """
         return self.patterns.worked_s
 
     @property
     def ignorant(self) -> bool:
-        """Whether it waits for something to go by."""
+        """Whether it has learned nothing yet and gathers training rows."""
         return self._stretch is not None
 
     def know(self, learned: Learned) -> None:
-        """Shed by what was learned from now on."""
+        """Shed by the learned values from now on."""
         self._stretch = None
-        self.patterns.counted()  # what was counted before is forgotten
+        self.patterns.counted()  # resets the counts
         self._begin(learned)
 
     def _piece(self, piece: pa.Table, left: float | None, theta: float | None, spent: Spent) -> pa.Table:
         if self.strategy is None or theta == 0.0:
             matches = self.patterns.process(
                 piece, left
-            )  # there is nothing to decide, and counting takes time
+            )  # there is nothing to decide, and the enforcer's counting takes time
         else:
             trigger = self.strategy.watch.trigger
             bound_s = _NO_BOUND_S if theta is None else max(theta, 1e-9) * _UNIT_S
@@ -187,7 +188,7 @@ class Shedder:
         return matches
 
     def _length(self, table: pa.Table) -> int:
-        """Return how many rows to process before a check, where time is short."""
+        """Return how many rows to process before a check, when the budget is short."""
         rows: int = table.num_rows
         if self.strategy is None:
             return rows
@@ -196,7 +197,7 @@ class Shedder:
         return max(_LEAST, min(_MOST, int(rows / windows / _CHECKS)), rows // _MOST_CHECKS)
 
     def _relieve(self, patterns: Patterns) -> None:
-        """Shed what is more than the state may hold, and a little more."""
+        """Shed the runs that exceed what the state may hold, and a few more."""
         most, count = patterns.config.most_runs or 0, patterns.size.runs
         need = 1.0 - 0.9 * most / count
         alive = patterns.alive().astype(np.float64)
@@ -211,10 +212,10 @@ class Shedder:
         """How many partial matches the strategy has removed or refused, over the whole life."""
         return self._enforcer.shed_runs + int(self.patterns.refused.sum())
 
-    # What is known.
+    # Learned values and state
 
     def _begin(self, learned: Learned | None, state: bytes | None = None) -> None:
-        """Begin to shed by what was learned; with nothing learned only the budget is kept."""
+        """Begin to shed by the learned values; without them only the budget is enforced."""
         self._learned = learned
         self.strategy: Any = None
         trees, last = (Tree.single(),) * len(self.patterns.plan.elements), Tree.single()
@@ -236,7 +237,7 @@ class Shedder:
         )
 
     def snapshot(self) -> bytes:
-        """Return what is known, from which a new one goes on exactly."""
+        """Return the state, from which a new shedder continues exactly."""
         arrays = {"enforcer": np.frombuffer(self._enforcer.snapshot(), np.uint8)}
         if self._learned is not None:
             arrays |= {_LEARNED + name: array for name, array in to_arrays(self._learned).items()}

@@ -1,20 +1,20 @@
-"""What partial matches are worth, once for all shards and for good: a file in the checkpoint, written once.
+"""Shares the learned values of partial matches among all shards, in a file of the checkpoint that is written once.
 
-It is learned from a history when ``match`` is called, or by a shard on the way. Either way it is written down **for
-batches after b**, and shards that know nothing by then begin with it. What a shard has begun with is part of its
-state.
+They are learned from training rows when ``match`` is called, or by a shard while the query runs. In both cases they
+are stored **for batches after b**, and shards that have learned nothing by then start with them. The values with
+which a shard has started are part of its state and cannot be changed later.
 
-- **History.** b is the last batch that was planned, -1 before the first start. Once something is written a history
-  is not read again: a later start, whose history may have grown, goes on with the classes that live partial matches
-  have.
-- **A shard.** One that sees few rows would wait long until it has a stretch to learn from, or without end. Keys are
-  spread by a hash, so what one shard has learned in batch b holds for the others as well.
+- **Training rows.** b is the last batch that Spark has planned, -1 before the first start. Once the file is written,
+  training rows are not read again: a later start, which may have more of them, continues with the classes that live
+  partial matches have.
+- **A shard.** A shard with few rows would wait long, or without end, until it has a stretch to learn from. Keys are
+  spread by a hash, so the values that one shard has learned in batch b hold for the other shards as well.
 
-**Replay.** Batches come one after the other, so the file is there when batch b + 1 begins, and a batch up to b that
-is done again does not use it. If several shards learn in one batch, the first to write is the one that is read, for
-good.
+**Replay.** Batches run one after the other, so the file exists when batch b + 1 begins, and a batch up to b that is
+run again does not use it. If several shards learn in one batch, the first file that is written stays and is read by
+all.
 
-Never fatal in a task: where the folder cannot be read or written, a shard goes on as if nobody had learned anything.
+Errors do not stop a task: if the folder cannot be read or written, a shard continues as if no shard had learned.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _FORMAT = BlobFormat(b"SPLRND", version=1, owner="what a pattern has learned")
 
 @dataclass(frozen=True)
 class Sharing:
-    """Where what a stage has learned is left. Picklable: it travels to the task."""
+    """The file with the learned values of a stage. Picklable, because it is sent to the task."""
 
     folder: str
     stage: int
 
     def batch(self) -> int | None:
-        """Return the number of the batch whose task this is."""
+        """Return the number of the batch to which this task belongs."""
         from pyspark import TaskContext  # noqa: PLC0415  only a task has one
 
         context = TaskContext.get()
@@ -49,26 +49,26 @@ class Sharing:
         return None if told is None else int(told)
 
     def written(self) -> bool:
-        """Return whether something has been learned, for whatever batches."""
+        """Return whether learned values are stored, for any batches."""
         try:
             return self._files.read(self._name) is not None
         except (OSError, ValueError):
             return False
 
     def write(self, learned: Learned, after_batch: int) -> None:
-        """Leave what was learned for the batches after one, unless something was left before."""
+        """Store learned values for the batches after ``after_batch``, unless the file exists already."""
         blob = zlib.compress(_FORMAT.write({"after_batch": after_batch}, to_arrays(learned)))
         self._files.write_once(self._name, base64.b64encode(blob).decode())
 
     def offer(self, learned: Learned) -> None:
-        """Leave what a shard has learned in this batch for those after it."""
+        """Store the values that a shard has learned in this batch, for the batches after it."""
         batch = self.batch()
         if batch is not None:
             with contextlib.suppress(OSError):
                 self.write(learned, batch)
 
     def known(self) -> Learned | None:
-        """Return what was learned before this batch, None if nothing was."""
+        """Return the values that were learned before this batch, None if there are none."""
         batch = self.batch()
         if batch is None:
             return None
@@ -91,6 +91,6 @@ class Sharing:
 
 
 def last_planned(checkpoint: str | None) -> int:
-    """Return the last batch that Spark has planned, -1 if there is none: up to it batches may be done again."""
+    """Return the last batch that Spark has planned, -1 if there is none: batches up to it may be run again."""
     names = [] if checkpoint is None else Folder(Path(checkpoint)).names("offsets")
     return max((int(name) for name in names if name.isdecimal()), default=-1)

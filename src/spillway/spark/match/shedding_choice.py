@@ -1,23 +1,24 @@
-"""Which shedding a pattern has: a name or a ``Shed``, checked at the call, and the same for the life of a checkpoint.
+"""Checks how a pattern sheds: a name or a ``Shed``, which stays the same for the life of a checkpoint.
 
 ``spillway.core.cep.Shed`` says for a table in memory how to shed, and to which bound. On Spark the bound is the
-budget that the controller gives each batch, so only what says *how* is taken from it:
+budget that the controller gives each batch, so only the fields that say *how* to shed are used:
 
 =============  ===========================================================================================
 field          meaning
 =============  ===========================================================================================
-strategy       what is let go of: partial matches, rows, or both
+strategy       what is shed: partial matches, rows, or both
 select         how the shedding set is chosen
-resource       Ω, what it costs to examine a partial match
-slices         in how many parts of its window a partial match may be worth something different
-clusters       how many kinds of partial matches are told apart in each state
-delay_events   how many rows have to pass before partial matches are shed again
+resource       Ω, the cost of examining a partial match
+slices         number of time slices of a window; the value of a partial match may differ between them
+clusters       number of classes of partial matches that are distinguished in each state
+delay_events   number of rows that have to pass before partial matches are shed again
 =============  ===========================================================================================
 
-Any other field that is not as it is by default is refused, with where it belongs.
+Any other field that differs from its default is refused, and the error says which option replaces it.
 
-**For good.** What a strategy knows is part of the state of a shard, and a batch that is done again has to shed in the
-same way. So the choice is written down with the first start, and another one on the same checkpoint is refused.
+**Fixed choice.** The values that a strategy has learned are part of the state of a shard, and a batch that is run
+again has to shed in the same way. So the choice is stored at the first start, and another choice on the same
+checkpoint is refused.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _ELSEWHERE = {
 
 @dataclass(frozen=True)
 class SheddingSpec:
-    """How shards shed. Picklable: it travels to the task."""
+    """How shards shed. Picklable, because it is sent to the task."""
 
     strategy: str = "hybrid"
     select: Any = "split"
@@ -59,7 +60,7 @@ class SheddingSpec:
 
     @property
     def learns(self) -> bool:
-        """Whether there is something to learn."""
+        """Whether the strategy needs learned values."""
         return self.strategy != "none"
 
 
@@ -95,9 +96,9 @@ def _of_shed(shed: Shed) -> SheddingSpec:
 
 
 def keep_choice(folder: Folder, stage: int, spec: SheddingSpec) -> None:
-    """Write down how a stage sheds, or refuse if it began with another choice.
+    """Store how a stage sheds, or refuse if the checkpoint began with another choice.
 
-    A checkpoint with a layout but no choice is older than this: nobody knows what it began with, so any is taken.
+    A checkpoint with a layout but no choice is older than this rule: its choice is not known, so any is accepted.
     """
     name = f"joins/{stage}.shedding.json"
     if folder.read(name) is None and folder.read(f"joins/{stage}.json") is not None:

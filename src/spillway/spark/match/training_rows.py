@@ -1,13 +1,14 @@
-"""What partial matches are worth, learned before the stream begins, from rows of its past.
+"""Learns the values of partial matches before the stream begins, from earlier rows of the stream (training rows).
 
-``history=`` is a pyarrow Table or a DataFrame that is no stream, some windows long. It is put in the order of time
-and matched once, here on the driver, for that is one pass over rows in order. What takes long is to find the classes,
-of each state by itself: with a DataFrame every state is a task of its own.
+The training rows are the argument ``history=``: a pyarrow Table or a DataFrame that is not a stream, some windows
+long. They are sorted by time and matched once, here on the driver, because this is one pass over rows in order. The
+slow part is to find the classes, which is done separately for each state: with a DataFrame each state is a Spark
+task.
 
-At most the newest ``MOST_ROWS`` rows are read, and of these as many as take ``MOST_UNITS`` units of work, but one and
-a half windows at least: a run whose window has not passed tells nothing.
+At most the newest ``MOST_ROWS`` rows are read, and of these as many as take ``MOST_UNITS`` units of work, but at
+least one and a half windows: a run whose window has not passed gives no information.
 
-What is learned is written into the checkpoint (shared_model.py), and a later start does not learn again.
+The learned values are stored in the checkpoint (shared_model.py), and a later start does not learn again.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ MOST_ROWS, MOST_UNITS = 100_000, 10_000_000
 
 
 def require_history(config: PatternConfig, history: Any) -> None:
-    """Refuse what is no history, without reading it."""
+    """Refuse an argument that cannot be training rows, without reading it."""
     needed = config.build().columns
     if isinstance(history, DataFrame):
         if history.isStreaming:
@@ -55,7 +56,7 @@ def require_history(config: PatternConfig, history: Any) -> None:
 
 
 def learned_before(config: PatternConfig, history: Any, spec: SheddingSpec) -> Learned:
-    """Return what the past tells; refuse what tells nothing, with the reason."""
+    """Return the values learned from training rows; refuse rows that are not enough, with the reason."""
     require_history(config, history)
     each: Each = map
     needed = config.build().columns
@@ -84,7 +85,7 @@ def learned_before(config: PatternConfig, history: Any, spec: SheddingSpec) -> L
 
 
 def on_spark(spark: SparkSession) -> Each:
-    """Return a way to do all states at once, each in a task of its own."""
+    """Return a function like ``map`` that handles all states in parallel, each in a separate Spark task."""
 
     def each(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         calls = [cloudpickle.dumps((function, item)) for item in items]  # type: ignore[no-untyped-call]
@@ -98,7 +99,7 @@ def on_spark(spark: SparkSession) -> Each:
 
 
 def _called(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Do what is asked for, in a task."""
+    """Run the pickled calls of a task, and return their pickled results."""
     for batch in batches:
         calls = map(cloudpickle.loads, batch.column("call").to_pylist())
         results = [cloudpickle.dumps(function(item)) for function, item in calls]  # type: ignore[no-untyped-call]
@@ -117,14 +118,14 @@ def _require_columns(needed: list[str], names: list[str]) -> None:
 
 
 def _ordered(config: PatternConfig, table: pa.Table) -> pa.Table:
-    """Return the newest rows in the order of time, with the types of the stream."""
+    """Return the newest rows, sorted by time, with the types of the stream."""
     columns = {name: _as_in_the_stream(config, table, name) for name in table.column_names}
     table = pa.table(columns)
     return table.take(pa.array(rows_in_time(table, config.time)[-MOST_ROWS:]))
 
 
 def _as_in_the_stream(config: PatternConfig, table: pa.Table, name: str) -> pa.ChunkedArray:
-    """Return a column with its type in the stream; a number is no time, and a text neither."""
+    """Return a column with its type in the stream; refuse a number or a text in place of a time."""
     column, kind = table[name], config.schema.field(name).type
     wrong = invalid(
         "history", name, f"a column of type {kind} as in df, not {column.type}", hint="cast the column"
@@ -138,7 +139,7 @@ def _as_in_the_stream(config: PatternConfig, table: pa.Table, name: str) -> pa.C
 
 
 def _affordable(config: PatternConfig, table: pa.Table, times: Ints) -> pa.Table:
-    """Return as many rows as do not take too long to learn from, at least as many as are a stretch."""
+    """Return as many rows as ``MOST_UNITS`` units of work allow, but at least the rows of a stretch."""
     patterns = config.build()
     patterns.process(table, MOST_UNITS)
     fits = patterns.work.rows - patterns.work.dropped_rows

@@ -1,18 +1,20 @@
-"""What partial matches are worth, learned by a shard from the first rows that it sees.
+"""Learns the values of partial matches in a shard, from the first rows that it sees.
 
-Strategies tell partial matches apart by classes (``spillway.core.cep.estimation``), which are learned from a stretch
+Strategies divide partial matches into classes (``spillway.core.cep.estimation``), which are learned from a stretch
 of the stream. A shard gathers such a stretch, learns from it once, and forgets it.
 
-- The stretch is three windows long. It ends sooner after ``MOST_ROWS`` rows or ``MOST_UNITS`` units of work, since it
-  is matched once more to learn from it; where that is not even one and a half windows, it begins anew. Such a shard
-  may never learn anything by itself: it says so, after the first time, the second, the fourth and so on.
-- Learning takes the longer the more work the stretch is. Measured on one core of a shared machine: 0.04 s for 2,000
+- The stretch is three windows long. It ends earlier after ``MOST_ROWS`` rows or ``MOST_UNITS`` units of work, since
+  it is matched a second time for learning. If it is then shorter than one and a half windows, a new stretch begins.
+  Such a shard may never learn anything by itself; it reports this after the first time, the second, the fourth and
+  so on.
+- The time for learning grows with the work of the stretch. Measured on one core of a shared machine: 0.04 s for 2,000
   units, 0.6 s for a million, 2 s for the three million at which it ends.
-- What was shed meanwhile does not matter: rows are matched again from the first one on, with nothing left out but for
-  a full state. So a stream that is too much from the start, or whose state is always full, is learned from as well.
-- What one shard has learned is there for all others from the next batch on (shared_model.py).
+- Shedding in the meantime does not matter: all rows of the stretch are matched again from the first, and nothing is
+  shed then unless the state is full. So a shard can also learn from a stream that overloads it from the start, or
+  whose state is always full.
+- The values that one shard has learned are available to all others from the next batch on (shared_model.py).
 
-Until then there is nothing to go by but the order of rows: where the budget is spent the last ones are dropped.
+Until then a shard can only use the order of rows: when the budget is spent, the last rows are dropped.
 """
 
 from __future__ import annotations
@@ -41,9 +43,9 @@ _TREE = ("feature", "threshold", "left", "right")
 
 
 class Stretch:
-    """The rows that a shard will learn from.
+    """The training rows of a shard.
 
-    ``anew`` is how often it had to begin anew, ``note`` what the last call has to say of that.
+    ``anew`` counts how often a new stretch had to begin; ``note`` is what the last call reports about it.
     """
 
     def __init__(self, config: PatternConfig, columns: list[str], spec: SheddingSpec) -> None:
@@ -54,7 +56,7 @@ class Stretch:
         self.note = ""
 
     def take(self, table: pa.Table, demand: float) -> bool:
-        """Take the rows of a batch, which take so many units; return whether there are enough now."""
+        """Add the rows of a batch, whose work is ``demand`` units; return whether there are enough rows now."""
         self.note = ""
         share = min(1.0, (MOST_UNITS - self.units) / max(1.0, demand))
         some = table.select(self._columns).slice(0, int(share * table.num_rows))
@@ -73,18 +75,18 @@ class Stretch:
         return enough
 
     def learned(self) -> Learned | None:
-        """Return what the rows tell, and forget them."""
+        """Return the values learned from the rows, and forget the rows; None if it is not possible."""
         assert self.rows is not None
         try:
             found = learned_from(self._config, self.rows, self._spec)
-        except (SpillwayError, ValueError) as error:  # leaves a shard without classes, not without its query
+        except (SpillwayError, ValueError) as error:  # the shard stays without classes, but the query runs on
             self._begin_anew(str(error))
             return None
         self.forget()
         return found
 
     def forget(self) -> None:
-        """Let go of the rows."""
+        """Discard the rows."""
         self.rows, self.units = None, 0.0
 
     def _begin_anew(self, why: str) -> None:
@@ -102,9 +104,9 @@ class Stretch:
 
 
 def learned_from(config: PatternConfig, table: pa.Table, spec: SheddingSpec, each: Each = map) -> Learned:
-    """Return what a stretch tells, with a fixed number of classes; raise if there is no run in it.
+    """Return the values learned from a stretch, with a fixed number of classes; raise if there is no run in it.
 
-    ``each`` does one state after the other, or all at once (training_rows.py).
+    ``each`` handles the states one after the other, or all in parallel (training_rows.py).
     """
     settings = EstimationConfig(most_classes=CLASSES, most_runs=5_000, clusters=spec.clusters)
     found = learn(replace(config, timeouts=False), table, settings, each, spec.resource)
@@ -114,13 +116,13 @@ def learned_from(config: PatternConfig, table: pa.Table, spec: SheddingSpec, eac
 
 
 def load_estimators() -> None:
-    """Load what learning needs, which takes a second: in the first batch of a process it is not noticed."""
+    """Load the libraries for learning, which takes a second: in the first batch of a process it is not noticed."""
     import sklearn.cluster  # noqa: PLC0415
     import sklearn.tree  # noqa: PLC0415, F401
 
 
 def to_arrays(learned: Learned) -> dict[str, Any]:
-    """Return what was learned as arrays by name."""
+    """Return the learned values as arrays by name."""
     found: dict[str, Any] = {}
     for field in fields(learned):
         value = getattr(learned, field.name)
@@ -133,7 +135,7 @@ def to_arrays(learned: Learned) -> dict[str, Any]:
 
 
 def from_arrays(arrays: Mapping[str, Any]) -> Learned:
-    """Read back what :func:`to_arrays` gave."""
+    """Read back the output of :func:`to_arrays`."""
     rest = {name: array for name, array in arrays.items() if "." not in name}
     trees = [_tree(arrays, f"trees.{n}") for n in range(len(arrays["gain"]))]
     rest["selectivity"] = tuple(arrays["selectivity"].tolist())

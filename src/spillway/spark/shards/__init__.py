@@ -1,1 +1,1 @@
-"""Shards: what joins and patterns on Spark share. Rows go to shards, each shard is a task with state."""
+"""The shards of joins and patterns on Spark: rows are sent to shards, and a shard is a task with state."""

@@ -1,21 +1,23 @@
-"""Which shard joins what: by a hash of the key for equality, on a grid for everything else.
+"""Assigns rows to shards: by a hash of the key for equality, on a grid for all other predicates.
 
-Equal values have equal hashes, so for equality shard k joins what hashes to k, and no row is copied. Any other
+Equal values have equal hashes, so for equality shard k joins the rows that hash to k, and no row is copied. Any other
 predicate may hold between any two rows. Then the left stream has a parts and the right one b, and each of the a × b
-cells joins one part with one part: a left row is copied to the b cells of its row, a right row to the a of its
-column, and each pair meets in one cell only. ::
+cells joins one left part with one right part. A left row is copied to the b cells of its grid row, a right row to the
+a cells of its grid column, and each pair meets in one cell only. ::
 
                 right part 0   1   2
     left part 0      [ 0 ][ 1 ][ 2 ]        a left row of part 1 goes to cells 3, 4 and 5,
     left part 1      [ 3 ][ 4 ][ 5 ]        a right row of part 2 to cells 2 and 5
 
-The comparisons are those of one join without shards. Rows are held b and a times, so a and b are near each other.
+The comparisons are the same as in one join without shards. Left rows are held b times and right rows a times, so a
+and b are chosen close to each other.
 
-**Keys.** Spark places a group by a hash of its key, and two small numbers may well share a partition and leave a core
-idle. So a shard's key is a number that Spark places where the shard should be.
+**Keys.** Spark places a group by a hash of its key, and two small numbers may share a partition, which leaves a core
+idle. So the key of a shard is a number that Spark places in the partition where the shard should be.
 
-**For good.** State belongs to keys, so the layout is written down with the first start and holds from then on, also
-on a machine with more cores. What is joined is written down as well, and another join on the checkpoint is refused.
+**Fixed layout.** State belongs to keys, so the layout is stored at the first start and cannot be changed later, even
+on a machine with more cores. A description of the join is stored as well, and another join on the same checkpoint is
+refused.
 """
 
 from __future__ import annotations
@@ -67,12 +69,12 @@ class Grid:
         return tuple(self.keys[j :: self.right] for j in range(self.right))
 
     def counts(self, key: int) -> tuple[bool, bool]:
-        """Return whether a cell is the first that has its left rows, and its right rows: there they are counted."""
+        """Return whether a cell is the first with its left rows, and with its right rows: it counts these rows."""
         at = self.keys.index(key)
         return (True, True) if self.hashed else (at % self.right == 0, at // self.right == 0)
 
     def share(self, here: int, sent: int) -> float:
-        """Return the part of a budget for a shard that so many of all rows were sent to (task.py).
+        """Return a shard's part of a budget, given its number of rows and that of all shards (task.py).
 
         >>> grid = Grid(4, 4, True, (10, 11, 12, 13))
         >>> grid.share(90, 100), grid.share(0, 100), grid.share(0, 0)
@@ -83,7 +85,7 @@ class Grid:
 
 
 def sides_of(shards: int) -> tuple[int, int]:
-    """Return a and b, near each other, for at most so many cells.
+    """Return a and b, close to each other, for at most this many cells.
 
     >>> [sides_of(shards) for shards in (1, 2, 4, 7, 16)]
     [(1, 1), (1, 2), (2, 2), (2, 3), (4, 4)]
@@ -99,7 +101,7 @@ def _sides(shards: int, hashed: bool) -> tuple[int, int]:
 
 
 def default_shards(spark: SparkSession) -> int:
-    """Return as many shards as tasks can run at once; where that is not known, as there are partitions, up to 16."""
+    """Return the number of tasks that can run at once; if it is not known, that of partitions, but at most 16."""
     partitions = _partitions(spark)
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         return min(partitions, _MOST_BY_DEFAULT)
@@ -107,7 +109,7 @@ def default_shards(spark: SparkSession) -> int:
 
 
 def spread(places: Iterable[tuple[int, int]], shards: int) -> tuple[int, ...]:
-    """Choose so many keys, given where each would be placed, as evenly over the places as can be.
+    """Choose this many keys, given where each would be placed, as evenly spread over the places as possible.
 
     >>> spread([(0, 1), (1, 1), (2, 0), (3, 1)], 2), spread([(0, 1), (1, 1), (2, 0), (3, 1)], 3)
     ((0, 2), (0, 2, 1))
@@ -125,7 +127,7 @@ def spread(places: Iterable[tuple[int, int]], shards: int) -> tuple[int, ...]:
 
 
 def make_grid(spark: SparkSession, shards: int, *, hashed: bool) -> Grid:
-    """Return a layout for so many shards, or a few less."""
+    """Return a layout for this many shards, or a few less."""
     left, right = _sides(shards, hashed)
     cells = shards if hashed else left * right
     numbers = spark.range(_TRIED_PER_SHARD * cells).select(F.col("id").cast("int").alias("key"))
@@ -137,7 +139,7 @@ def make_grid(spark: SparkSession, shards: int, *, hashed: bool) -> Grid:
 def lasting_grid(
     spark: SparkSession, folder: Folder, stage: int, shards: int | None, *, hashed: bool
 ) -> Grid:
-    """Return the layout that was written down for this join, or make one and write it down."""
+    """Return the layout that is stored for this join, or make one and store it."""
     name = f"joins/{stage}.json"
     text = folder.read(name)
     if text is None:
@@ -160,7 +162,7 @@ def lasting_grid(
 
 
 def require_same(folder: Folder, stage: int, what: str, kind: str = "join") -> None:
-    """Write down what the state of a stage is of, or refuse if it was written of something else."""
+    """Store a description of the operator that a stage's state belongs to; refuse if another one is stored."""
     name = f"joins/{stage}.txt"
     folder.write_once(name, what)
     written = folder.read(name)
@@ -173,7 +175,7 @@ def require_same(folder: Folder, stage: int, what: str, kind: str = "join") -> N
 
 
 def differing(one: str, other: str) -> tuple[str, str]:
-    """Return where two texts begin to differ, in a few words of each.
+    """Return a few words of two texts from where they begin to differ.
 
     >>> differing("SEQ(A a, B b) WITHIN 5 s by time 'ts'", "SEQ(A a, B b) WITHIN 6 s by time 'ts'")
     ("b) WITHIN 5 s by time 'ts'", "b) WITHIN 6 s by time 'ts'")
@@ -186,7 +188,7 @@ def differing(one: str, other: str) -> tuple[str, str]:
 
 
 def check_shards(shards: int | None) -> None:
-    """Refuse what is no number of shards."""
+    """Refuse an invalid number of shards."""
     whole = isinstance(shards, int) and not isinstance(shards, bool)
     if shards is not None and not (whole and 1 <= shards <= MOST_SHARDS):
         raise invalid("shards", shards, f"a whole number from 1 to {MOST_SHARDS}, or None")

@@ -1,16 +1,16 @@
-"""The two ends of a join's plan: rows go to their shards as packed Arrow tables, and pairs come back the same way.
+"""Packs rows into Arrow tables on their way to the shards, and unpacks the results.
 
-Spark hands the rows of a stateful function over as pandas, in which a list of words is an object a row. So rows are
-packed before they are shuffled: a task turns what it reads into one Arrow table for each part of its side
-(grid.py), and what is shuffled, grouped and turned into pandas are a few binary values. ::
+Spark passes the rows to a stateful function as pandas, in which a list of words is a Python object per row. So rows
+are packed before they are shuffled: a task turns the rows that it reads into one Arrow table for each part of its
+side (grid.py), and only a few binary values are shuffled, grouped and turned into pandas. ::
 
     left   -> mapInArrow(Pack) ┐
                                ├ union -> groupBy(key).applyInPandasWithState(Shard) -> observe -> mapInArrow(Unpack)
     right  -> mapInArrow(Pack) ┘
 
-At the end of its rows each task also tells **every** shard the latest time it has seen, so that all shards know how
-far time has come on both sides, whichever rows they got, and how many rows it has sent to any of them, so that each
-knows its share. It tells the first shard what it has counted.
+At the end of its rows each task also sends two numbers to **every** shard: the latest time that it has seen, so that
+all shards know the progress of time on both sides, even without rows of their own; and how many rows it has sent to
+all shards together, so that each shard knows its share of the budget. The task sends its counts to the first shard.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _NOTHING = {
 
 @dataclass
 class Tally:
-    """What a task has seen of its side."""
+    """The counts of a task for the rows of its side."""
 
     arrived: int = 0
     unmatched: int = 0
@@ -75,7 +75,7 @@ class Tally:
     latest_us: int = LONG_AGO
 
     def see(self, batch: pa.RecordBatch, time: str, arrival: str | None) -> None:
-        """Count rows; those without a part match nothing."""
+        """Count the rows of a batch. Rows without a part can match nothing."""
         self.arrived += batch.num_rows
         self.unmatched += batch.column(PART).null_count
         latest = pc.max(_micros(batch.column(time))).as_py()
@@ -92,9 +92,9 @@ class Tally:
 
 @dataclass(frozen=True)
 class Pack:
-    """Packs the rows of one side. Picklable: it travels to the task.
+    """Packs the rows of one side. Picklable, because it is sent to the task.
 
-    ``targets`` are the keys that each part's rows go to, ``everyone`` are all keys.
+    ``targets`` are the keys of the shards that get the rows of each part, ``everyone`` the keys of all shards.
     """
 
     side: int
@@ -104,7 +104,7 @@ class Pack:
     arrival: str | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield packed rows, and at last what was seen."""
+        """Yield packed rows, and at the end the counts."""
         acknowledge_at_once()
         tally, held = Tally(), Held()
         for batch in batches:
@@ -140,20 +140,20 @@ class Held:
     size: int = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Hold some more."""
+        """Add the rows of a batch."""
         self.batches.append(batch)
         self.rows += batch.num_rows
         self.size += batch.nbytes
 
     def taken(self) -> pa.Table:
-        """Return all and hold nothing any more."""
+        """Return all held rows and forget them."""
         table = pa.Table.from_batches(self.batches)
         self.batches, self.rows, self.size = [], 0, 0
         return table
 
 
 class Unpack:
-    """Turns the packed pairs of the shards back into rows."""
+    """Turns the packed results of the shards back into rows."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all tables."""
@@ -174,7 +174,7 @@ def to_bytes(table: pa.Table, compression: str | None = None) -> bytes:
 
 
 def from_bytes(packed: bytes | pa.Buffer) -> pa.Table:
-    """Read back what :func:`to_bytes` gave.
+    """Read back the output of :func:`to_bytes`.
 
     >>> from_bytes(to_bytes(pa.table({"id": [3, 4]}))).to_pydict()
     {'id': [3, 4]}
@@ -184,7 +184,7 @@ def from_bytes(packed: bytes | pa.Buffer) -> pa.Table:
 
 
 def together(held: pa.Table | None, table: pa.Table | None, *, what: str, kind: str) -> pa.Table | None:
-    """Return rows that are held and rows that come, as one table; refuse rows of other columns.
+    """Return held rows and new rows as one table; refuse new rows with other columns.
 
     >>> together(pa.table({"id": [3]}), pa.table({"id": [4]}), what="the columns", kind="join").to_pydict()
     {'id': [3, 4]}
@@ -203,10 +203,10 @@ def together(held: pa.Table | None, table: pa.Table | None, *, what: str, kind: 
 
 
 def _records(records: list[dict[str, Any]]) -> pa.RecordBatch:
-    """Return what is sent; no whole number is null, since pandas would make it a float."""
+    """Return records as an Arrow batch. No whole number is null, because pandas would turn its column into floats."""
     return pa.RecordBatch.from_pylist([{**_NOTHING, **record} for record in records], schema=_SCHEMA)
 
 
 def _micros(times: pa.Array) -> pa.Array:
-    """Return timestamps, which Spark has in microseconds, as whole numbers."""
+    """Return timestamps as whole numbers of microseconds, which is Spark's resolution."""
     return times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64())

@@ -1,4 +1,4 @@
-"""The part of a plan that all operators with shards have: packed rows in, results out, counts to the loop."""
+"""Builds the part of a plan that all operators with shards have: packed rows in, results out, counts to the loop."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _MARK = f"{PREFIX}event"
 def through_shards(
     packed: DataFrame, task: ShardTask, *, state: str, observation: str, schema: T.StructType
 ) -> DataFrame:
-    """Return what the shards make of packed rows; ``state`` is the schema of what a shard keeps."""
+    """Return the results of the shards for packed rows; ``state`` is the schema of a shard's state."""
     check_executors(control_frame(packed.sparkSession, task.control))
-    # Spark tells an operator its watermark if the input has a column with one; null is never late.
+    # Spark gives an operator the watermark if the input has a column with one. A null is never late.
     marked = F.lit(None).cast("timestamp").alias(_MARK, metadata={WATERMARK: 0})
     made = (
         packed.select("*", marked)

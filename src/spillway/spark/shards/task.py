@@ -1,20 +1,21 @@
-"""A shard as Spark calls it: the rows of a batch and its state in, packed results and counts out.
+"""The function that Spark calls for a shard: it takes the rows of a batch and the state, and returns packed results.
 
-What a shard does is its logic's (shard.py, shard.py); this is what all of them have in common.
+The logic of the operator says what a shard does (join/shard.py, match/shard.py); this module has the common part.
 
-Making a shard from its state takes time: bit sets and indexes are built anew. Spark uses its Python processes again,
-so a process remembers the shards it had last. A shard is taken from there only if the state that Spark hands over is,
-to the checksum, the one that it left, and if the logic is the one that made it; where it is not (another process had
-it in between, a batch is done again, a query was started with other options), it is made from the state. What comes
-out is the same.
+Making a shard from its state takes time: bit sets and indexes are built anew. Spark reuses its Python processes, so a
+process remembers the shards that it had last. A remembered shard is used only if its last state has the same checksum
+as the state that Spark passes, and if the same logic made it. Otherwise (another process had the shard in between, a
+batch is run again, a query was started with other options) the shard is made from the state. The results are the same
+in both cases.
 
-**Shares.** A batch has one budget for all shards. Cells of a grid have about as much to do as each other, and get the
-same. Keys may be skewed, and what a shard without rows gets would be lost, so there half goes by rows:
+**Shares.** A batch has one budget for all shards. The cells of a grid have about the same amount of work, so they get
+equal parts. Keys may be skewed, and the part of a shard without rows would be lost, so there half of the budget is
+divided by rows:
 
     share of shard k = (1 / K + n_k / n) / 2        K shards, n rows in the batch, n_k of them for shard k
 
-The other half is for what has waited: rows that came before may be due in a batch that brings the shard none. The
-numbers come with the rows, so a batch that is done again is shared out in the same way.
+The other half is for rows that have waited: they may become due in a batch that brings the shard no rows. The
+numbers come with the rows, so the budget of a batch that is run again is divided in the same way.
 """
 
 from __future__ import annotations
@@ -56,14 +57,15 @@ COLUMNS = [part.split()[0] for part in RESULT.split(", ")]
 
 @dataclass
 class Counts:
-    """What a shard did in a batch; rows are counted in one shard, however many have a copy.
+    """The counts of a shard in a batch. A row is counted in one shard, even if several shards have a copy.
 
-    ``dropped`` are rows, ``shed_runs`` partial matches that were let go of, ``runs`` those that are left. ``aside_s``
-    is time that was spent neither on rows nor on units, once, such as for learning. ``note`` is for the status.
+    ``dropped`` counts rows, ``shed_runs`` the partial matches that were discarded, ``runs`` those that are held.
+    ``aside_s`` is time that was spent once, neither on rows nor on units, such as for learning. ``note`` is for the
+    status.
 
-    ``waiting``, ``runs`` and ``state_bytes`` are what there is after the batch, ``more_waiting``, ``more_runs`` and
-    ``more_bytes`` by how much that is more than before it: a batch without rows calls only some of the shards, and
-    what all of them hold is then what they held before, and this.
+    ``waiting``, ``runs`` and ``state_bytes`` are the amounts after the batch; ``more_waiting``, ``more_runs`` and
+    ``more_bytes`` are the changes in the batch. A batch without rows calls only some of the shards, so the amount
+    that all shards hold is then the earlier amount plus the changes.
     """
 
     late: int = 0
@@ -88,20 +90,20 @@ class Shard(Protocol):
     """A shard between two batches."""
 
     def state(self) -> tuple[Any, ...]:
-        """Return what it is made from again."""
+        """Return the state from which the shard can be made again."""
 
 
 class Logic(Protocol):
-    """What all shards of an operator do. Picklable: it travels to the task."""
+    """The work of all shards of an operator. Picklable, because it is sent to the task."""
 
     def prepare(self) -> None:
         """Load compiled code."""
 
     def of_shard(self, key: int) -> Logic:
-        """Return the logic with a salt of the shard's own."""
+        """Return the logic with a separate salt for the shard."""
 
     def begin(self, state: tuple[Any, ...] | None) -> Any:
-        """Return a shard as it was after an earlier batch, or one that has seen nothing."""
+        """Return the shard of a state, or a new shard if there is no state."""
 
     def advance(
         self,
@@ -111,23 +113,23 @@ class Logic(Protocol):
         watermark_us: int,
         budget: float | None,
     ) -> tuple[pa.Table, Counts]:
-        """Take in the rows of a batch, and return the results by row number with what was done."""
+        """Take in the rows of a batch; return the results as row numbers, and the counts."""
 
     def tables(self, live: Any, found: pa.Table) -> Iterator[pa.Table]:
         """Yield the results with the columns of their rows, some thousands at a time."""
 
     def forget(self, live: Any) -> None:
-        """Let go of rows that cannot be in a result any more."""
+        """Discard rows that cannot be in a result any more."""
 
     def wakes_ms(self, live: Any) -> int | None:
-        """Return the time that Spark's watermark has to pass for something to be done, None if there is nothing."""
+        """Return the time at which Spark's watermark should wake the shard, None if there is nothing to do."""
 
 
 @dataclass(frozen=True)
 class ShardTask:
-    """Does what one shard has to do in one batch. Picklable: it travels to the task.
+    """Does the work of one shard in one batch. Picklable, because it is sent to the task.
 
-    ``made_by`` tells logics apart: a digest of all that this one is made of, taken where the query is built.
+    ``made_by`` identifies the logic: it is a digest of the pickled logic, computed where the query is built.
     """
 
     logic: Logic
@@ -143,7 +145,7 @@ class ShardTask:
     def __call__(
         self, key: tuple[int], frames: Iterable[pd.DataFrame], state: GroupState
     ) -> Iterator[pd.DataFrame]:
-        """Yield the results, packed, and in the first row what was done."""
+        """Yield the packed results, with the counts in the first row."""
         _quieten()
         self.logic.prepare()
         began_s, began = time.time(), time.perf_counter()
@@ -187,14 +189,14 @@ class ShardTask:
             yield _frame([{"results": table}])
 
     def _budget(self, share: float) -> tuple[float | None, str]:
-        """Return the shard's part of what the batch may spend, None for everything, and a note."""
+        """Return the shard's part of the batch's budget (None: no limit), and a note."""
         decision, note = self.control.decision_here()
         budget = None if decision is None else decision.work_budget_of(self.control.stage)
         return (None if budget is None else budget * share), note
 
 
 def metrics() -> list[Column]:
-    """Return what is summed up over the shards of a batch."""
+    """Return the metrics: sums and extremes over the shards of a batch."""
     sums: list[Any] = [
         F.sum(name).alias(name)
         for name in (
@@ -216,19 +218,19 @@ def metrics() -> list[Column]:
 
 
 class Memory:
-    """The shards that a process had last, by their place; no more than a few."""
+    """The few shards that a process had last, by their place."""
 
     def __init__(self, most: int = 4) -> None:
         self._most = most
         self._shards: OrderedDict[tuple[str, int, int], tuple[Any, Shard]] = OrderedDict()
 
     def take(self, place: tuple[str, int, int], made_by: bytes, state: tuple[Any, ...]) -> Any:
-        """Return the shard of this logic that left this very state, None if it is not here."""
+        """Return the shard of this logic that left exactly this state, None if it is not here."""
         left, live = self._shards.pop(place, (None, None))
         return live if left == (made_by, *_fingerprint(state)) else None
 
     def put(self, place: tuple[str, int, int], made_by: bytes, state: tuple[Any, ...], live: Shard) -> None:
-        """Remember a shard with its logic and the state that it leaves."""
+        """Remember a shard with its logic and the state that it has left."""
         self._shards[place] = ((made_by, *_fingerprint(state)), live)
         while len(self._shards) > self._most:
             self._shards.popitem(last=False)
@@ -238,7 +240,7 @@ REMEMBERED = Memory()
 
 
 def _fingerprint(state: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return what tells states apart: long parts by their length and checksum."""
+    """Return a fingerprint of a state, in which long parts are replaced by their length and checksum."""
     return tuple(
         (len(part), zlib.crc32(part)) if isinstance(part, bytes | bytearray) else part for part in state
     )
@@ -250,9 +252,9 @@ def _size(state: tuple[Any, ...]) -> int:
 
 
 class Arrived:
-    """What the packing tasks have sent to a shard; ``counted`` are the sides whose rows are counted there.
+    """The rows and counts that the packing tasks have sent to a shard; it counts the rows of ``counted`` sides.
 
-    ``here`` are its rows, ``sent`` those of all shards.
+    ``here`` is the number of its rows, ``sent`` that of the rows of all shards.
     """
 
     def __init__(self, counted: tuple[bool, bool] = (True, True)) -> None:
@@ -264,7 +266,7 @@ class Arrived:
 
     @classmethod
     def of(cls, frames: Iterable[pd.DataFrame], counted: tuple[bool, bool] = (True, True)) -> Arrived:
-        """Read all of it."""
+        """Read all frames that Spark passes."""
         found = cls(counted)
         for frame in frames:
             for row in frame.to_dict("records"):
@@ -297,7 +299,7 @@ class Arrived:
 
 @cache
 def _quieten() -> None:
-    """Spark puts empty rows behind those of a group, in a way that pandas will do otherwise one day."""
+    """Ignore a pandas warning: Spark appends empty rows to a group in a way that pandas will change in the future."""
     warnings.filterwarnings("ignore", "The behavior of DataFrame concatenation", FutureWarning)
 
 
