@@ -57,7 +57,7 @@ def test_a_query_that_sheds_too_much_fails_by_the_rows_it_keeps(monkeypatch: pyt
 
 def test_each_kind_of_machine_is_another_one_and_the_same_for_the_same_seed() -> None:
     kinds = machines(7)
-    assert len(kinds) == 10
+    assert len(kinds) == 11
     assert kinds == machines(7)
     assert kinds["every second"] != machines(8)["every second"]
     assert plant(7) == plant(7) != plant(8)
