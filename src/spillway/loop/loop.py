@@ -87,6 +87,7 @@ class Loop:
         self.history = History(folder, self.note)
         self._seed = zlib.crc32(name.encode())
         published, known = self._restore()
+        self._restored = published.stages  # what each stage knew at the end of the run before, by its number
         self._controller = self._build(known.controller)
         self._costs = self._build_costs(known.cost_model)
         self._unit = self._build_unit(known.unit_cost)
@@ -112,8 +113,7 @@ class Loop:
         """
         with self._lock:
             number = len(self._stages)
-            before = self._published.stages
-            known = before[number] if number < len(before) else Stage()
+            known = self._restored[number] if number < len(self._restored) else Stage()
             if groups is not None and (known.groups is None or known.groups.of != groups.of):
                 known = replace(known, census=None)  # the saved census counted other groups
             chained = chained and number > 0

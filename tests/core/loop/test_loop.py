@@ -247,6 +247,20 @@ def test_stages_learn_what_they_see(tmp_path: Path) -> None:
     assert made.published.stages[0] == stage, "an empty batch teaches nothing"
 
 
+def test_every_stage_goes_on_with_what_it_knew_before_a_restart(tmp_path: Path) -> None:
+    made = loop(tmp_path)
+    made.add_stage(0.1)
+    seen = (StageReport(arrived=1000, kept=1000), StageReport(arrived=500, kept=500, protected=50))
+    for batch in range(5):
+        made.take(replace(report(batch, 1000), stages=seen))
+    learned = made.published.stages
+    again = loop(tmp_path)
+    again.add_stage(0.1)
+    assert again.published.stages == learned
+    assert learned[1].protected_share > 0.0
+    assert learned[1].rows_per_unit != learned[0].rows_per_unit
+
+
 def test_observing_counts_every_row_as_kept(tmp_path: Path) -> None:
     made = loop(tmp_path, mode="observe")
     made.take(report(0, 1_000, 300))
