@@ -12,11 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from spillway.core import control
-from spillway.core.control import Controller, CostModelConfig, Sample, UnitCostConfig
 from spillway.core.groups.scalar import Accuracy
-from spillway.core.tuples import GRID
-from spillway.core.windows import DropConfig
 from spillway.spark.decide import Published, decide
 from spillway.spark.group_decide import GroupSpec
 from spillway.spark.loop import Loop
@@ -24,6 +20,11 @@ from spillway.spark.offsets import BatchSize
 from spillway.spark.report import BatchReport, StageReport, WorkReport
 from spillway.spark.storage import Folder
 from spillway.spark.window_decide import WindowSpec
+
+from spillway.core import control
+from spillway.core.control import Controller, CostModelConfig, Sample, UnitCostConfig
+from spillway.core.tuples import GRID
+from spillway.core.windows import DropConfig
 from tests.core.stored_rows import US
 
 

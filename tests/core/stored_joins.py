@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
+from spillway.spark.join_grid import Grid
+from spillway.spark.join_shard import Output, ShardLogic
+from tests.core.spark_parts.shards import Shards, with_order
 
 from spillway.core.join import (
     Join,
@@ -17,9 +20,6 @@ from spillway.core.join import (
     inner_product,
     overlap,
 )
-from spillway.spark.join_grid import Grid
-from spillway.spark.join_shard import Output, ShardLogic
-from tests.core.spark_parts.shards import Shards, with_order
 from tests.core.stored_rows import US, with_states
 
 WORDS = tuple(f"word {n}" for n in range(23))

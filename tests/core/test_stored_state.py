@@ -13,10 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from spillway.core.control import CostModelConfig, UnitCostConfig, make
-from spillway.core.groups.census import Ration
-from spillway.core.groups.quota import Drawn
 from spillway.spark.decide import BatchDecision, Published
 from spillway.spark.history import Entry, History
 from spillway.spark.join_grid import Grid
@@ -25,6 +21,10 @@ from spillway.spark.match_learning import to_arrays
 from spillway.spark.plane import ControlRow
 from spillway.spark.storage import Folder
 from tests.core.spark_parts.match_shards import Numbered
+
+from spillway.core.control import CostModelConfig, UnitCostConfig, make
+from spillway.core.groups.census import Ration
+from spillway.core.groups.quota import Drawn
 from tests.core.stored_states import CASES, alike, file_of, plain, unpacked
 
 CHECKPOINTS = Path(__file__).resolve().parents[1] / "data" / "checkpoints"

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from spillway.core.data.times import times_of
 from spillway.core.data.vocabulary import EMPTY, Vocabulary
 from spillway.core.join import equality, inner_product, overlap, run
-from spillway.core.join.item_sets import rows_of, shape_of, times_of
+from spillway.core.join.item_sets import rows_of, shape_of
 from spillway.errors import SpillwayError
 
 PAIR = pa.struct([("item", pa.int64()), ("weight", pa.float64())])

@@ -45,7 +45,7 @@ from spillway.core.cep.shedding.simulation import StrategyName, simulate, strate
 from spillway.core.cep.shedding.trigger import TriggerConfig
 from spillway.core.checks import require_number, require_whole
 from spillway.core.data.tables import table_of
-from spillway.core.join.item_sets import rows_in_time, times_of
+from spillway.core.data.times import rows_in_time, times_of
 from spillway.errors import SpillwayError, invalid, unknown
 
 INVENTED = b"spillway.invented"  # key in the metadata of a table of matches

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spillway.core.arrays import Bools
 from spillway.errors import SpillwayError, invalid, unknown
 
 
@@ -162,3 +163,13 @@ def _listed(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return make.from_arrays(
         pa.array(offsets, width), inner, mask=array.is_null() if array.null_count else None
     )
+
+
+def is_present(array: pa.Array) -> Bools:
+    """Return for each value whether it is there, and not null."""
+    return np.asarray(array.is_valid()) if array.null_count else np.ones(len(array), np.bool_)
+
+
+def filled(array: pa.Array, value: float) -> Any:
+    """Return the values as numbers, with one in place of nulls."""
+    return (pc.fill_null(array, value) if array.null_count else array).to_numpy(zero_copy_only=False)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
 from spillway.core.checks import require_number, require_whole
+from spillway.core.data.times import MICROSECONDS
 from spillway.core.join.adaptations import Shedding, SheddingName, shedding_of
-from spillway.core.join.item_sets import MICROSECONDS
 from spillway.core.join.predicates import Predicate
 from spillway.errors import invalid, unknown
 

@@ -1,4 +1,4 @@
-"""Converts columns to arrays: times to microseconds, and every value to a sorted set of 64-bit items.
+"""Converts a column to arrays: every value to a sorted set of 64-bit items.
 
 ========================================  =============================================
 column                                    each value is read as
@@ -23,19 +23,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from spillway.core.arrays import Floats, Ints
-from spillway.core.data.tables import array_of, plain_type, require_column
+from spillway.core.data.tables import array_of, filled, is_present, plain_type, require_column
+from spillway.core.data.times import times_of
 from spillway.core.data.vocabulary import EMPTY
 from spillway.core.kernel import kernel
 from spillway.errors import SpillwayError
 
 ItemType = Literal["integer", "string"]
-
-MICROSECONDS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ def rows_of(
     """Read the rows of one side. ``encode`` gives codes to strings; the table begins at row ``first_number``."""
     times, timed = times_of(table, time)
     values = array_of(table, "on, column", column)
-    usable = np.nonzero(timed & _valid(values))[0]
+    usable = np.nonzero(timed & is_present(values))[0]
     order = usable[np.argsort(times[usable], kind="stable")]
     if len(order) < len(values) or (order[1:] < order[:-1]).any():
         values = values.take(pa.array(order))
@@ -99,58 +96,6 @@ def rows_of(
     if weighted and not has_weights:
         weights = np.where(items == EMPTY, 0.0, 1.0)
     return Rows(order + first_number, times[order], types[order], starts, items, weights)
-
-
-def rows_in_time(table: pa.Table, name: str) -> Ints:
-    """Return the numbers of the rows that have a time, ordered by that time."""
-    times, timed = times_of(table, name)
-    rows = np.flatnonzero(timed)
-    return rows[np.argsort(times[rows], kind="stable")]
-
-
-def times_of(table: pa.Table, name: str) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Return times in whole microseconds, and for each row whether it has one. Numbers are seconds.
-
-    Nanoseconds are rounded down, as Spark does; fractions of a second are rounded to the nearest.
-    """
-    column = array_of(table, "time", name)
-    kind = column.type
-    valid = _valid(column)
-    if pa.types.is_timestamp(kind):
-        raw = _filled(column.cast(pa.int64()), 0)
-        if kind.unit == "ns":
-            return raw // 1000, valid
-        return _scaled(raw, {"s": MICROSECONDS, "ms": 1000, "us": 1}[kind.unit], name), valid
-    if pa.types.is_integer(kind):
-        return _scaled(_filled(column, 0), MICROSECONDS, name), valid
-    if not pa.types.is_floating(kind):
-        raise SpillwayError(
-            f"time = {name!r} has type {kind}: expected a timestamp or a number of seconds.",
-            hint="cast the column to a timestamp",
-        )
-    seconds = _filled(column.cast(pa.float64()), 0.0)
-    if not np.isfinite(seconds).all() or np.abs(seconds).max(initial=0.0) > 2**62 / MICROSECONDS:
-        raise SpillwayError(
-            f"time = {name!r} holds a value that is not finite or too large.", hint="filter such rows out"
-        )
-    return np.rint(seconds * MICROSECONDS).astype(np.int64), valid
-
-
-def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:
-    return np.asarray(array.is_valid()) if array.null_count else np.ones(len(array), np.bool_)
-
-
-def _filled(array: pa.Array, value: float) -> Any:
-    return (pc.fill_null(array, value) if array.null_count else array).to_numpy(zero_copy_only=False)
-
-
-def _scaled(raw: Any, factor: int, name: str) -> Ints:
-    most = 2**62 // factor
-    if raw.max(initial=0) > most or raw.min(initial=0) < -most:
-        raise SpillwayError(
-            f"time = {name!r} holds a value too large for whole microseconds.", hint="numbers are seconds"
-        )
-    return np.asarray(raw, dtype=np.int64) * factor
 
 
 def _flat(
@@ -194,7 +139,7 @@ def _items(inner: pa.Array, shape: Shape, encode: Callable[[pa.Array], Ints]) ->
 
 
 def _weights(numbers: pa.Array) -> Floats:
-    weights = _filled(numbers.cast(pa.float64()), 0.0)
+    weights = filled(numbers.cast(pa.float64()), 0.0)
     if not np.isfinite(weights).all():
         raise SpillwayError("a weight is not finite.", hint="filter such rows out")
     return np.asarray(weights, dtype=np.float64)

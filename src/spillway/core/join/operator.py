@@ -30,11 +30,12 @@ import numpy as np
 import pyarrow as pa
 
 from spillway.core.checks import require_number
+from spillway.core.data.times import MICROSECONDS
 from spillway.core.join.access.finder import Finder, finder_of
 from spillway.core.join.access.matches import Matches, Matching, matching_of, numbered
 from spillway.core.join.adaptations import shedding_of
 from spillway.core.join.config import JoinConfig
-from spillway.core.join.item_sets import MICROSECONDS, Rows, Shape
+from spillway.core.join.item_sets import Rows, Shape
 from spillway.core.join.meetings import Meetings, meetings
 from spillway.core.join.row_reader import SIDES, Reader
 from spillway.core.join.selection.random_drop import encounters, keep_ratio

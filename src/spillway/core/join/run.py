@@ -8,9 +8,9 @@ import pyarrow as pa
 from spillway.core.arrays import Ints
 from spillway.core.checks import require_number
 from spillway.core.data.tables import table_of
+from spillway.core.data.times import MICROSECONDS, times_of
 from spillway.core.join.adaptations import Shedding, SheddingName
 from spillway.core.join.config import Access, JoinConfig
-from spillway.core.join.item_sets import MICROSECONDS, times_of
 from spillway.core.join.operator import SCHEMA
 from spillway.core.join.predicates import Predicate
 

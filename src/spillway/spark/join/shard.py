@@ -44,8 +44,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spillway.core.data.times import times_of
 from spillway.core.join.config import Access, JoinConfig
-from spillway.core.join.item_sets import times_of
 from spillway.core.join.operator import Join
 from spillway.core.join.warm_up import warm_up
 from spillway.core.random import mix

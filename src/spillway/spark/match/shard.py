@@ -54,7 +54,7 @@ import pyarrow.compute as pc
 from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.engine.operator import Patterns
 from spillway.core.cep.engine.work import Size
-from spillway.core.join.item_sets import times_of
+from spillway.core.data.times import times_of
 from spillway.core.random import mix
 from spillway.errors import SpillwayError
 from spillway.spark.control_row import PREFIX

@@ -50,7 +50,7 @@ from spillway.core.cep.shedding.learned_model import Learned
 from spillway.core.cep.shedding.load_monitor import WatchConfig
 from spillway.core.cep.shedding.simulation import strategy_of
 from spillway.core.cep.shedding.trigger import TriggerConfig
-from spillway.core.join.item_sets import times_of
+from spillway.core.data.times import times_of
 from spillway.core.random import mix
 from spillway.core.state.blob import BlobFormat, under
 from spillway.spark.match.shedding_choice import SheddingSpec

@@ -27,7 +27,7 @@ from spillway.core.cep.config import PatternConfig
 from spillway.core.cep.estimation.model import LEAST_WINDOWS, Each, windows_in
 from spillway.core.cep.shedding.learned_model import Learned
 from spillway.core.data.tables import require_name, table_of
-from spillway.core.join.item_sets import rows_in_time, times_of
+from spillway.core.data.times import rows_in_time, times_of
 from spillway.errors import SpillwayError, invalid
 from spillway.spark.columns import quoted, require_column
 from spillway.spark.match.shedding_choice import SheddingSpec

@@ -31,7 +31,7 @@ from spillway.core.cep.estimation import EstimationConfig, learn
 from spillway.core.cep.estimation.model import LEAST_WINDOWS, Each, windows_in
 from spillway.core.cep.shedding.decision_tree import Tree
 from spillway.core.cep.shedding.learned_model import Learned
-from spillway.core.join.item_sets import times_of
+from spillway.core.data.times import times_of
 from spillway.errors import SpillwayError
 from spillway.spark.match.shedding_choice import SheddingSpec
 from spillway.spark.shards.packets import together

@@ -31,8 +31,8 @@ from spillway.core.arrays import Bools, Floats, Ints
 from spillway.core.cep.plan.layout import OTHER, PAUSE
 from spillway.core.cep.plan.terms import NULL, Kind
 from spillway.core.data.tables import array_of
+from spillway.core.data.times import times_of
 from spillway.core.data.vocabulary import Vocabulary
-from spillway.core.join.item_sets import times_of
 from spillway.errors import SpillwayError, invalid
 
 _EXACT_DIGITS = 15  # whole numbers of so many digits are exact as 64-bit floats
