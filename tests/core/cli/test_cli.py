@@ -8,8 +8,9 @@ import types
 
 import pytest
 
+import spillway
 from benchmarks import Figure, Results, suites
-from spillway.cli import main, simulate
+from spillway.cli import bench, main, simulate
 from spillway.cli.main import parser
 from spillway.core.control import CostModelConfig
 from spillway.errors import SpillwayError
@@ -50,6 +51,19 @@ def test_bench_runs_a_suite_and_writes_its_results(fake_suite, tmp_path, capsys)
     printed = capsys.readouterr().out
     for words in ("speed", "12.5", "23,481,671", "holds", "recorded arrivals: absent"):
         assert words in printed
+
+
+def test_the_command_line_names_the_suites_that_there_are():
+    assert tuple(suites.MODULES) == bench.SUITES
+
+
+def test_an_installed_package_says_where_the_benchmarks_are(tmp_path, monkeypatch, capsys):
+    installed = tmp_path / "lib" / "site-packages" / "spillway" / "__init__.py"
+    monkeypatch.setattr(spillway, "__file__", str(installed))
+    assert main(["bench", "control"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("spillway bench: the benchmarks are no part of the installed package")
+    assert "make bench SUITE=control" in said
 
 
 def test_a_wrong_request_is_told_in_one_line(capsys):
