@@ -27,8 +27,7 @@ from typing import Any
 from benchmarks.control.runs import geometric_mean
 from benchmarks.results import Figure, Results, commit_id
 from benchmarks.suites import Request
-from benchmarks.windows import counted_work as counting
-from benchmarks.windows import parameters, placements
+from benchmarks.windows import counted_work, parameters, placements
 from benchmarks.windows.on_spark import FULL, QUICK, Measured, figure_of, measure
 from benchmarks.windows.overhead import table_4
 from benchmarks.windows.parameters import figure_12, figure_13
@@ -126,7 +125,7 @@ def _config(
         "quick": quick,
         "max_gap": placements.MAX_GAP,
         "delay_cost": parameters.COST,
-        "overhead_cost": counting.OVERHEAD,
+        "overhead_cost": counted_work.OVERHEAD,
         "random_cases": asdict(tried),
         "recorded": f"{len(files)} files" if files else _absent(unusable),
         "recorded_cases": {name: asdict(found) for name, found in files.items()},

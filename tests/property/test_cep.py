@@ -16,10 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spillway.core.cep.config import PatternConfig
-from spillway.core.cep.engine import chains
-from spillway.core.cep.engine import match_table as output
-from spillway.core.cep.engine import run_counters as tracking
-from spillway.core.cep.engine import run_store as store
+from spillway.core.cep.engine import chains, match_table, run_counters, run_store
 from spillway.core.cep.language import parse
 from spillway.core.cep.language.syntax import Query
 from spillway.core.cep.plan.plan import IndexBy
@@ -35,7 +32,12 @@ def found(parts: list[pa.Table]) -> list[Match]:
 @contextmanager
 def tight(yes: bool) -> Iterator[None]:
     """Let all buffers begin so small that the program has to ask for room all the time."""
-    small = [(store, "_LEAST", 8), (chains, "_LEAST", 1), (output, "_FIRST", 1), (tracking, "_ROOM", 1)]
+    small = [
+        (run_store, "_LEAST", 8),
+        (chains, "_LEAST", 1),
+        (match_table, "_FIRST", 1),
+        (run_counters, "_ROOM", 1),
+    ]
     with ExitStack() as stack:
         for module, name, value in small if yes else []:
             stack.enter_context(mock.patch.object(module, name, value))

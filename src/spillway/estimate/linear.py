@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spillway.estimate import residual_squares as squares
+from spillway.estimate import residual_squares
 from spillway.estimate.local_values import let
 from spillway.estimate.rows import Rows, number, title
 from spillway.estimate.unseen_values import distance, others, require_spread
@@ -68,11 +68,16 @@ def mean(
     """
     rows = Rows.of(level, weight, number("col", col))
     (y,), apart = rows.values, require_spread(spread)
-    sums = {"of_y": rows.sum(y), **_of_weights(rows), **squares.sums(rows.w, rows.a, y), **extremes(y)}
+    sums = {
+        "of_y": rows.sum(y),
+        **_of_weights(rows),
+        **residual_squares.sums(rows.w, rows.a, y),
+        **extremes(y),
+    }
 
     def found(known: Column) -> Column:
         n, N, A = known["rows"], known["total"], known["spare"]
-        Q = squares.about_mean(known, n=n, N=N, C=A)
+        Q = residual_squares.about_mean(known, n=n, N=N, C=A)
         m = F.try_divide(known["of_y"], N)
         return _around(rows, known, m, Q, scale=N, same=alike(known), apart=apart)
 
@@ -98,13 +103,13 @@ def ratio(
         "of_y": rows.sum(y),
         "of_x": rows.sum(x),
         **_of_weights(rows),
-        **squares.sums(rows.w, rows.a, y, x),
+        **residual_squares.sums(rows.w, rows.a, y, x),
         **extremes(y, x),
     }
 
     def found(known: Column, R: Column) -> Column:
         n, N, A, X = known["rows"], known["total"], known["spare"], known["of_x"]
-        Q = squares.about_ratio(known, R, n=n, N=N, C=A)
+        Q = residual_squares.about_ratio(known, R, n=n, N=N, C=A)
         return _around(rows, known, R, Q, scale=X, same=alike(known, ALIKE), apart=apart)
 
     def quotient(known: Column) -> Column:

@@ -43,7 +43,7 @@ from pyspark.sql import functions as F
 
 from spillway.core.groups.student import require_level
 from spillway.errors import invalid
-from spillway.estimate import residual_squares as squares
+from spillway.estimate import residual_squares
 from spillway.estimate.checks import check_shared
 from spillway.estimate.linear import ALIKE, alike, extremes
 from spillway.estimate.local_values import let
@@ -163,15 +163,15 @@ class Shared:
             **extremes(y, x),
         }
         if len(self.coins) == 2:
-            sums |= squares.sums(rows.w, c, y, x)
+            sums |= residual_squares.sums(rows.w, c, y, x)
 
         def both(known: Column, R: Column) -> Column:
             if len(self.coins) == 1:
                 return known["both"]
             n, N, C = known["rows"], known["total"], known["both"]
             if x is None:
-                return squares.about_mean(known, n=n, N=N, C=C)
-            return squares.about_ratio(known, R, n=n, N=N, C=C)
+                return residual_squares.about_mean(known, n=n, N=N, C=C)
+            return residual_squares.about_ratio(known, R, n=n, N=N, C=C)
 
         def found(known: Column, err: Column, R: Column) -> Column:
             X, scale = F.least(self._others(known, err), known["total"]), F.abs(known["of_x"])

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from spillway.cli import demo, main
 from spillway.core.control import Decision
-from spillway.demo import local_session as sessions
+from spillway.demo import local_session
 from spillway.demo.burst_plan import BurstPlan
 from spillway.demo.live_view import DemoView
 from spillway.demo.playback import Live
@@ -131,7 +131,7 @@ def test_an_old_java_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SpillwayError, match="found Java 11"):
-        sessions.check_java()
+        local_session.check_java()
 
 
 def test_the_demo_writes_its_files_and_says_where(

@@ -375,14 +375,10 @@ def test_items_that_come_and_go_are_given_bits_anew() -> None:
 
 
 def test_warming_up_leaves_one_signature_for_each_kernel() -> None:
-    from spillway.core.join import item_sets as values
-    from spillway.core.join import meetings as sliding
+    from spillway.core.join import item_sets, meetings
     from spillway.core.join.access import index, matches, scan
-    from spillway.core.join.selection import range_selection as choosing
-    from spillway.core.join.selection import row_draws as draws
+    from spillway.core.join.selection import range_selection, row_draws, time_correlation, utility
     from spillway.core.join.selection import sample as sampling
-    from spillway.core.join.selection import time_correlation as correlation
-    from spillway.core.join.selection import utility
 
     warm_up(("scan", "index", "sorted_index"))
     left, right = two_streams(rate=20, seconds=5, lag_s=1, seed=1, kinds="ab")
@@ -392,9 +388,15 @@ def test_warming_up_leaves_one_signature_for_each_kernel() -> None:
         run(left, right, on=overlap("v", at_least=2), shedding=shedding, **given)
         run(left, right, on=overlap("v", at_least=2), shedding="random", **given)
     kernels: list[Any] = [
-        *(choosing._choose, correlation._tally, correlation._estimate, draws._draw, index._search),
+        *(
+            range_selection._choose,
+            time_correlation._tally,
+            time_correlation._estimate,
+            row_draws._draw,
+            index._search,
+        ),
         *(index._insert_all, index._expire_all, matches._numbered, sampling._sample, scan._scan),
-        *(scan._scan_single, sliding._meetings, utility._tally, values._tidy),
+        *(scan._scan_single, meetings._meetings, utility._tally, item_sets._tidy),
     ]
     assert {kernel.__name__: len(kernel.signatures) for kernel in kernels} == {
         kernel.__name__: 1 for kernel in kernels

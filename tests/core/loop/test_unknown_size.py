@@ -24,7 +24,7 @@ from spillway.loop.loop import Loop
 from spillway.loop.offsets import BatchSize
 from spillway.loop.reports import BatchReport, StageReport, read_progress
 from spillway.loop.stage_updates import learn
-from spillway.spark import control_row as plane
+from spillway.spark import control_row
 from spillway.spark.control_row import PREFIX, ControlRow
 
 FIXED_S, COST_S = 0.3, 30e-6
@@ -256,11 +256,11 @@ UNCOUNTED = replace(COUNTED, units=None)
 def test_the_last_report_is_waited_for_where_a_batch_cannot_be_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: BatchSize, after_batch: int, waits: bool
 ) -> None:
-    monkeypatch.setattr(plane.time, "sleep", lambda _: None)
+    monkeypatch.setattr(control_row.time, "sleep", lambda _: None)
     old = replace(LIMITED, rows_per_s=1_000.0, ended_s=99.0, after_batch=after_batch)
     new = replace(LIMITED, rows_per_s=10_000.0, ended_s=100.0, after_batch=6)
     folder = Hearing(tmp_path, [old, old, old, new])
-    told = plane._decide(folder, 7, size)
+    told = control_row._decide(folder, 7, size)
     assert (folder.looks > 1) == waits
     if waits:
         assert told.after_batch == 6

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from spillway.core.groups import census as census_module
 from spillway.core.groups.quota import Drawn, Quota, quota, settled
-from spillway.spark.groups import exact_draw as group_draw
+from spillway.spark.groups import exact_draw
 from spillway.spark.groups.exact_draw import WEIGHT, count_groups, find_limits, mark_drawn
 from spillway.spark.groups.plan import HASH, GroupPlan
 
@@ -108,7 +108,7 @@ def test_each_group_has_the_rows_of_its_smallest_hashes(rides: DataFrame) -> Non
 
 
 def test_groups_beyond_the_table_keep_a_row_each(rides: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_draw, "MOST_GROUPS", 3)
+    monkeypatch.setattr(exact_draw, "MOST_GROUPS", 3)
     plan = plan_of(rides.where("route is null or route != 'twins'"))
     planned, drawn, kept = drawn_of(plan, 0.02)
     assert len(drawn.keys) == 3
@@ -121,7 +121,7 @@ def test_groups_beyond_the_table_keep_a_row_each(rides: DataFrame, monkeypatch: 
 
 
 def test_large_groups_have_a_limit_without_a_sort(rides: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_draw, "MOST_RANKED", 30)
+    monkeypatch.setattr(exact_draw, "MOST_RANKED", 30)
     monkeypatch.setattr("spillway.core.groups.quota.MOST_RANKED", 30)
     plan = plan_of(rides)
     planned, drawn, kept = drawn_of(plan, 0.1)

@@ -24,7 +24,7 @@ from spillway.core.groups.strata import names_of
 from spillway.errors import invalid
 
 Draw = Literal["even", "random"]
-"""How the rows of a group are drawn: evenly over their time (:mod:`.even`), or at random (:mod:`.stratified`)."""
+"""How the rows of a group are drawn: evenly over time (even_sample.py), or at random (stratified.py)."""
 
 _MASK = 2**64 - 1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

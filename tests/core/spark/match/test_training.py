@@ -15,8 +15,7 @@ from spillway.core.cep import Shed
 from spillway.errors import SpillwayError
 from spillway.spark.control_row import ControlRow
 from spillway.spark.match import plan as match
-from spillway.spark.match import training_rows as match_history
-from spillway.spark.match import training_stretch as match_learning
+from spillway.spark.match import training_rows, training_stretch
 from spillway.spark.match.plan import MatchPlan
 from spillway.spark.match.shedding_choice import SheddingSpec, spec_of
 from spillway.spark.match.training_rows import learned_before
@@ -118,7 +117,7 @@ def test_a_refused_history_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_a_shard_that_cannot_learn_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(match_learning, "MOST_ROWS", 150)
+    monkeypatch.setattr(training_stretch, "MOST_ROWS", 150)
     shards = MatchShards(logic(LONG), shards=1)
     for at in range(0, 3_000, 300):
         shards.feed(rides(3_000).slice(at, 300), BUDGET)
@@ -145,7 +144,7 @@ def test_what_a_history_lacks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SpillwayError, match=r"^history: attribute 'u': a value does not fit into 64 bits"):
         learned_before(huge, kinds.append_column("u", pa.array([2**64 - 1] * 900, pa.uint64())), spec)
 
-    monkeypatch.setattr(match_history, "learned_from", fails)
+    monkeypatch.setattr(training_rows, "learned_from", fails)
     with pytest.raises(SpillwayError, match="history: its 900 rows cannot be learned from: Input X contains"):
         learned_before(config, kinds, spec)
 
@@ -160,7 +159,7 @@ def test_the_options_of_a_shed_reach_the_shards_and_what_they_learn(tmp_path: Pa
     assert shedder.strategy.config.select == "greedy"
     assert shedder.strategy.watch.trigger.config.delay_events == 7
     assert shedder._enforcer.resource == "length"
-    assert shedder._learned.gain.shape[1:] == (match_learning.CLASSES, 2)
+    assert shedder._learned.gain.shape[1:] == (training_stretch.CLASSES, 2)
     config, past = shards.logic.config, rides(900, seed=5)
     few, many = (learned_before(config, past, spec_of(Shed(slices=2, clusters=n))) for n in (1, 10))
     assert few.gain.shape == many.gain.shape

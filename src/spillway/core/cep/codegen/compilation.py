@@ -18,9 +18,7 @@ import numba
 import numpy as np
 
 from spillway.core.cep.codegen import arithmetic
-from spillway.core.cep.engine import class_lookup as lookup
-from spillway.core.cep.engine import run_counters as tracking
-from spillway.core.cep.engine import run_store as store
+from spillway.core.cep.engine import class_lookup, run_counters, run_store
 from spillway.core.cep.plan import layout
 from spillway.core.cep.plan.terms import NULL, TOO_LARGE
 
@@ -34,18 +32,18 @@ _CALLED: dict[str, Any] = {
     "sum_fits": arithmetic.sum_fits,
     "difference_fits": arithmetic.difference_fits,
     "product_fits": arithmetic.product_fits,
-    "enlarge": store.enlarge,
-    "find": store.find,
-    "locate": store.locate,
-    "expire": store.expire,
-    "close_gap": store.close_gap,
-    "copy_column": store.copy_column,
-    "class_of": lookup.class_of,
-    "path_of": tracking.path_of,
-    "chosen": tracking.chosen,
-    "write_down": tracking.write_down,
+    "enlarge": run_store.enlarge,
+    "find": run_store.find,
+    "locate": run_store.locate,
+    "expire": run_store.expire,
+    "close_gap": run_store.close_gap,
+    "copy_column": run_store.copy_column,
+    "class_of": class_lookup.class_of,
+    "path_of": run_counters.path_of,
+    "chosen": run_counters.chosen,
+    "write_down": run_counters.write_down,
 }
-_CHANCE: Any = tracking.chance
+_CHANCE: Any = run_counters.chance
 _STORE = ("START", "COUNT", "ROOM", "EARLIEST", "BUCKETS", "LIVE", "NEVER")
 _CURSOR = (
     "ROW",
@@ -65,9 +63,9 @@ _LAYOUT = (*_CURSOR, "NODES", "OUTPUT", "RECORDS", "CROWDED", "OTHER")
 _CONSTANTS = {
     "NULL": NULL,
     "TOO_LARGE": TOO_LARGE,
-    **{name: getattr(store, name) for name in _STORE},
+    **{name: getattr(run_store, name) for name in _STORE},
     **{name: getattr(layout, name) for name in _LAYOUT},
-    **{name: getattr(tracking, name) for name in ("COMPLETED", "TESTED", "TAKEN_BACK")},
+    **{name: getattr(run_counters, name) for name in ("COMPLETED", "TESTED", "TAKEN_BACK")},
 }
 
 

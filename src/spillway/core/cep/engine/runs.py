@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from spillway.core.arrays import Ints
-from spillway.core.cep.engine import chains
-from spillway.core.cep.engine import run_store as store
+from spillway.core.cep.engine import chains, run_store
 from spillway.core.cep.engine.run_counters import Tracking
 from spillway.core.cep.engine.run_removal import distinct, drop, tally
 from spillway.core.cep.plan.layout import Layout
@@ -23,7 +22,7 @@ class Runs:
     def __init__(self, layout: Layout, within: int) -> None:
         self.layout, self._within = layout, within
         self._shapes = layout.shapes
-        self.stores = [store.empty(shape) for shape in self._shapes]
+        self.stores = [run_store.empty(shape) for shape in self._shapes]
         whole, fractions = layout.node_columns()
         self._node_shape = len(whole), len(fractions)
         self.chains = chains.empty(*self._node_shape)
@@ -33,8 +32,8 @@ class Runs:
         return tuple(map(tuple, self.stores)), tuple(self.chains)
 
     def sweep(self, number: int, limit: int) -> None:
-        """Free the expired runs of a store."""
-        self.stores[number] = store.sweep(self.stores[number], self._shapes[number], limit)
+        """Free the expired runs of a run_store."""
+        self.stores[number] = run_store.sweep(self.stores[number], self._shapes[number], limit)
 
     def collect(self, limit: int) -> None:
         """Free what has expired in all stores, and the nodes that no run leads to."""
@@ -49,7 +48,7 @@ class Runs:
     def _node_cells(self) -> list[tuple[int, int, Ints]]:
         found = []
         for number, leaves in enumerate(self.layout.leaves):
-            places = store.live(self.stores[number])
+            places = run_store.live(self.stores[number])
             for leaf in leaves:
                 if leaf.which == "node":
                     found.append((number, self.layout.column(number, leaf)[1], places))
@@ -77,17 +76,19 @@ class Runs:
         return self._live(*range(first, first + len(self.layout.plan.bans)))
 
     def _live(self, *numbers: int) -> int:
-        return sum(int(self.stores[n].meta[store.LIVE]) for n in numbers)
+        return sum(int(self.stores[n].meta[run_store.LIVE]) for n in numbers)
 
     def serials(self) -> Ints:
         """Return the serial numbers of all runs."""
         stores = self.stores[: self.layout.first_ban]
-        return np.unique(np.concatenate([np.empty(0, np.int64), *(s.ints[1, store.live(s)] for s in stores)]))
+        return np.unique(
+            np.concatenate([np.empty(0, np.int64), *(s.ints[1, run_store.live(s)] for s in stores)])
+        )
 
     @property
     def bytes(self) -> int:
         """The memory that runs and chains take."""
-        return sum(map(store.size_bytes, self.stores)) + sum(array.nbytes for array in self.chains)
+        return sum(map(run_store.size_bytes, self.stores)) + sum(array.nbytes for array in self.chains)
 
     def alive(self, tracking: Tracking, now: int) -> Ints:
         """Return how many runs there are by [state, class, slice]."""
@@ -103,7 +104,7 @@ class Runs:
 
     def _tally_once(self, numbers: list[int], now: int, table: Ints) -> None:
         """Count runs that may be in several stores once each."""
-        parts = [self.stores[n].ints[:3, store.live(self.stores[n])] for n in numbers]
+        parts = [self.stores[n].ints[:3, run_store.live(self.stores[n])] for n in numbers]
         first, serials, kinds = np.concatenate(parts, axis=1)
         _, at = np.unique(serials, return_index=True)
         ages = np.maximum(0, now - first[at])
@@ -127,7 +128,7 @@ class Runs:
 
     def _drop(self, number: int, now: int, limits: Ints, salts: Ints, spare: int) -> Ints:
         s = self.stores[number]
-        serials = np.empty(int(s.meta[store.LIVE]), np.int64)
+        serials = np.empty(int(s.meta[run_store.LIVE]), np.int64)
         where = (s.ints, s.floats, s.buckets, s.meta, now, self._within)
         return serials[: drop(*where, limits, salts, spare, serials)]
 
@@ -136,10 +137,12 @@ class Runs:
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as arrays."""
-        stores = {str(n): store.snapshot(part) for n, part in enumerate(self.stores)}
+        stores = {str(n): run_store.snapshot(part) for n, part in enumerate(self.stores)}
         return together({"chains": chains.snapshot(self.chains), **stores})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a snapshot."""
         self.chains = chains.restore(under("chains.", state), *self._node_shape)
-        self.stores = [store.restore(under(f"{n}.", state), shape) for n, shape in enumerate(self._shapes)]
+        self.stores = [
+            run_store.restore(under(f"{n}.", state), shape) for n, shape in enumerate(self._shapes)
+        ]

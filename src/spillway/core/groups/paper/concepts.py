@@ -1,9 +1,9 @@
 """Computes the concept of a window, the statistics that shedding needs (Table II), and its drift (Figure 2).
 
     query                 concept                                   gives
-    scalar aggregate      count, mean, variance of the values       one sampling rate (:mod:`.scalar`)
-    grouped aggregate     how often each group occurs               rows per group (:mod:`.rates`)
-    equality join         how often each key occurs on each side    rows per key and side (:mod:`.joins`)
+    scalar aggregate      count, mean, variance of the values       one sampling rate (accuracy.py)
+    grouped aggregate     how often each group occurs               rows per group (rates.py)
+    equality join         how often each key occurs on each side    rows per key and side (join_allocation.py)
 
 All are updated row by row while a window is open, and merge exactly (up to rounding): the concept of a window is
 the merge of the concepts of its parts.

@@ -31,7 +31,7 @@ def coin_number(salt: int, window: int) -> int:
 
 
 def scan_evenly(rows: Iterable[Row], *, number: int, sizes: Sizes, wanted: Sizes) -> list[Row]:
-    """Return the rows that :func:`~.even.evenly` keeps, given in the order of their time.
+    """Return the rows that :func:`~spillway.core.groups.even_sample.evenly` keeps, given in the order of their time.
 
     >>> rows = [(time, "a", 0.0, 10 + time) for time in range(6)]
     >>> [row[0] for row in scan_evenly(rows, number=0, sizes={"a": 6}, wanted={"a": 3})]
@@ -69,7 +69,7 @@ def gaps_between(hashed: int, *, N: int, n: int) -> list[int]:
 
 
 def scan_at_random(rows: Iterable[Row], *, number: int, sizes: Sizes, wanted: Sizes) -> list[Row]:
-    """Return the rows that :func:`~.stratified.stratified` keeps."""
+    """Return the rows that :func:`~spillway.core.groups.stratified.stratified` keeps."""
     coin = coins(number)
     heaps: dict[Hashable, list[tuple[int, Row]]] = {group: [] for group in sizes}
     for row in rows:

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from spillway.core.inlined import inlined, lent
-from spillway.core.join.access import identifier_index as identifier
-from spillway.core.join.access import time_index as inverted
+from spillway.core.join.access import identifier_index, time_index
 from spillway.core.join.access.hash_table import empty_table, larger
 from spillway.core.join.access.index_matches import report, report_all
 from spillway.core.join.access.matches import Matches, Matching
@@ -35,15 +34,15 @@ Stores = tuple[Store, Store]
 @inlined
 def _insert(in_time: bool, view: Any, row: int, window: int, by_window: bool, table: Any) -> Any:
     if in_time:
-        return inverted.insert(view, row, window, by_window, table)
-    return identifier.insert(view, row, window, by_window, table)
+        return time_index.insert(view, row, window, by_window, table)
+    return identifier_index.insert(view, row, window, by_window, table)
 
 
 @inlined
 def _expire(in_time: bool, view: Any, row: int, window: int, by_window: bool, table: Any) -> Any:
     if in_time:
-        return inverted.expire(view, row, window, by_window, table)
-    return identifier.expire(view, row, window, by_window, table)
+        return time_index.expire(view, row, window, by_window, table)
+    return identifier_index.expire(view, row, window, by_window, table)
 
 
 @kernel
@@ -105,7 +104,7 @@ def _search(
             continue
         extra = 1 if rule == WITHIN_ARRIVING and size else 0  # empty sets are within every set
         if in_time:
-            count, lookups, postings = inverted.probe(
+            count, lookups, postings = time_index.probe(
                 *(
                     k,
                     at,
@@ -123,7 +122,7 @@ def _search(
                 *(scratch, nodes, query),
             )
         else:
-            count, lookups, postings = identifier.probe(
+            count, lookups, postings = identifier_index.probe(
                 *(
                     k,
                     at,
@@ -150,7 +149,7 @@ def _search(
 
 
 class Index:
-    """The index of both windows, with lists in the order of time or sorted by identifier."""
+    """The index of both windows, with lists in the order of time or sorted by identifier_index."""
 
     indexed = True
 
