@@ -103,7 +103,7 @@ def test_an_unknown_version_of_the_offset_log_is_said(spark: SparkSession, tmp_p
         status = shed.status()
     assert sum(len(rows) for rows in kept.values()) > 0
     assert any("offset log has version 'v7'" in problem for problem in status.problems)
-    assert not any("has no batch" in problem for problem in status.problems)
+    assert not any("has no entry" in problem for problem in status.problems)
 
 
 def test_a_burst_of_files_is_cut_in_the_batch_that_brings_it(spark: SparkSession, tmp_path: Path) -> None:

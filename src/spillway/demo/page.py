@@ -87,7 +87,7 @@ def verdict(burst: Burst) -> str:
     """Return what happened, in a few sentences."""
     plain, shed, plan = burst.runs["plain"], burst.runs["spillway"], burst.plan
     return (
-        f"For {plan.burst_s:g} seconds five times as much arrived as this machine can process. Without Spillway "
+        f"For {plan.burst_s:.0f} seconds five times as much arrived as this machine can process. Without Spillway "
         f"rows took {'more than ' if plain.waiting_rows else 'up to '}{plain.worst_s:.0f} s. With Spillway 99 of "
         f"100 were through within {shed.quantile_s(0.99):.1f} s, with a target of {plan.target_s:g} s; for that it "
         f"shed {burst.lost_rows / max(shed.arrived_rows, 1):.0%} of all rows, where at least "
@@ -175,7 +175,7 @@ def method(burst: Burst) -> str:
         f"A replayed trace says when each row arrives, and Spark's offsets and clock say which batch took it and "
         f"when that was committed, so a delay is known for every row without any work in the measured query. The "
         f"capacity is that of the query without Spillway at saturation, in batches of {capacity.batch_rows:,} rows "
-        f"that take about {plan.saturated_s:g} s. Both runs got {plan.lead_s:g} s at half of the capacity first, "
+        f"that take about {plan.saturated_s:.1f} s. Both runs got {plan.lead_s:.0f} s at half of the capacity first, "
         f"which do not count. The run without Spillway is cut off when the last row has arrived, because its "
         f"backlog would take minutes; rows that were still waiting then count with their age, so its true delays "
         f"are longer than shown."

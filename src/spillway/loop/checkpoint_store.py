@@ -42,14 +42,15 @@ def local_path(field: str, location: str | os.PathLike[str]) -> Path:
     if not text.strip():
         raise invalid(field, text, "a folder")
     scheme = urlparse(text).scheme
-    if scheme == "file":
-        return Path(unquote(urlparse(text).path))
-    if len(scheme) > 1:
+    if len(scheme) > 1 and scheme != "file":
         raise SpillwayError(
             f"{field} = {text!r} is on {scheme}, which cannot be opened as files.",
             hint="mount it (NFS, FUSE) and give the mounted path as checkpoint and as checkpointLocation",
         )
-    return Path(text).absolute()
+    path = Path(unquote(urlparse(text).path)) if scheme == "file" else Path(text).absolute()
+    if path.is_file():
+        raise invalid(field, text, "the path of a folder", hint="this is a file")
+    return path
 
 
 class Folder:

@@ -403,9 +403,12 @@ class Loop:
             self.note(f"old decisions could not be removed: {error}")
 
     def _folder_housekeeping(self, batch: int) -> None:
+        old = batch - KEPT_DECISIONS
+        if old < 0:
+            return
         try:
-            self._folder.remove(f"decisions/{batch - KEPT_DECISIONS}.json")
+            self._folder.remove(f"decisions/{old}.json")
             for stage in range(len(self._stages)):
-                self._folder.remove(f"{RATIONS}/{batch - KEPT_DECISIONS}.{stage}.json")
+                self._folder.remove(f"{RATIONS}/{old}.{stage}.json")
         except OSError as error:
             self.note(f"an old decision could not be removed: {error}")

@@ -88,7 +88,7 @@ class ControlRow:
         name = f"decisions/{batch}.json"
         try:
             size = self._size(batch)
-            doubt = "" if self.checkpoint is None or size.cut_s is not None else self._doubt(batch, size)
+            doubt = "" if self.checkpoint is None or size.cut_s is not None else self._doubt(size)
             written = folder.read(name)
             if written is not None:
                 found = BatchDecision.from_json(written)
@@ -106,10 +106,10 @@ class ControlRow:
         found = BatchSize() if self.checkpoint is None else size_of(Path(self.checkpoint), batch)
         return found if found.cut_s is not None else replace(found, seen_s=time.time())
 
-    def _doubt(self, batch: int, size: BatchSize) -> str:
+    def _doubt(self, size: BatchSize) -> str:
         return size.note or (
-            f"{self.checkpoint}/offsets has no batch {batch}, so batches are estimated instead of known: is this the "
-            "checkpointLocation of the query?"
+            f"{self.checkpoint}/offsets has no entry of this batch, so batches are estimated instead of known: "
+            "is this the checkpointLocation of the query?"
         )
 
     def row(self, decision: BatchDecision | None, note: str) -> dict[str, Any]:

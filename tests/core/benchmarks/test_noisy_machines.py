@@ -30,7 +30,7 @@ def test_a_query_that_keeps_everything_fails_by_its_share_within_the_target(
 
 def test_a_query_that_sheds_without_need_fails_by_idle_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(noisy, "deadline", controller("fixed", keep_ratio=0.9))
-    assert noisy._idle_loss(plant(1), trigger_s=5.0) == pytest.approx(0.1, abs=0.01)
+    assert noisy._idle_loss(plant(1), trigger_s=5.0)[0] == pytest.approx(0.1, abs=0.01)
 
 
 def test_a_query_that_keeps_everything_after_a_restart_fails_by_its_share_within_the_target(

@@ -423,8 +423,9 @@ class BatchedDeadline(BaseController):
         state = self.state
         y_d, F = duration(state.target_delay_s), duration(state.fixed_s)
         arrived = f"; {sample.arrived_rows:,.0f} arrived"
-        if state.cost_s is None:
-            return f"no row has been timed yet, so a batch starts with at most {limit:,.0f} rows{arrived}"
+        if state.cost_s is None or self._is_cold():
+            timed = "no row has" if state.cost_s is None else "too few rows have"
+            return f"{timed} been timed yet, so a batch starts with at most {limit:,.0f} rows{arrived}"
         if state.fixed_s >= 0.5 * state.target_delay_s:
             least = "some work is done" if sample.unit_s else f"{limit:,.0f} rows a batch are kept"
             return (

@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from spillway.errors import SpillwayError, invalid
 
-_IDLE_SHARE, _IDLE_S = 0.05, 0.25  # share of the time between two cuts, and most seconds: see was_idle
+_IDLE_SHARE, _IDLE_S = 0.05, 0.5  # share of the time between two cuts, and most seconds: see was_idle
 _HALF_BUSY = 0.5  # of the time: the assumed load of a query about which nothing is known yet
 _CHEAPEST = 40.0
 """Times the limit: the most rows of a batch that is kept whole while the cost of rows is unknown.
@@ -38,7 +38,7 @@ _TELLING_ROWS = 100.0  # of a batch, from which its time shows something about t
 def was_idle(idle_s: float, waited_s: float) -> bool:
     """Return whether a query has waited for its trigger, or for rows, between two cuts.
 
-    >>> was_idle(0.1, 1.0), was_idle(0.02, 1.0), was_idle(0.3, 10.0)
+    >>> was_idle(0.1, 1.0), was_idle(0.02, 1.0), was_idle(0.6, 20.0)
     (True, False, True)
     """
     return idle_s > min(_IDLE_SHARE * waited_s, _IDLE_S)
