@@ -9,12 +9,13 @@ ARGS ?=
 # Options for the command behind a target, as in: make test ARGS="-k deadline"
 WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 # Files of tests are dealt to two processes, each with a Spark of its own: one alone does not keep two cores busy.
-BESIDE := --numprocesses=2 --dist=loadfile
+# tests/conftest.py puts them in order, the long ones first.
+BESIDE := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 # A test that starts a JVM where it must not fails, whatever is installed.
 WITHOUT_JAVA := JAVA_HOME=/no/java/needed/here
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core check bench format hooks lock setup java clean
+.PHONY: help demo test test-core test-long check bench format hooks lock setup java clean
 
 help: ## show this list
 	@printf 'make TARGET [ARGS="options for the command behind it"]\n\n'
@@ -23,11 +24,14 @@ help: ## show this list
 demo: java setup ## play a burst through a Spark query, without and with Spillway, and write a report
 	@$(WITH_JAVA) $(BIN)/spillway demo $(ARGS)
 
-test: java setup ## run all tests, those on Spark too
-	@$(WITH_JAVA) $(BIN)/pytest $(BESIDE) $(ARGS)
+test: java setup ## run the tests, those on Spark too, but for the exhaustive ones
+	@$(WITH_JAVA) $(BIN)/pytest -m "not long" $(BESIDE) $(ARGS)
 
 test-core: setup ## run the tests that need no Java: seconds
-	@$(WITHOUT_JAVA) $(BIN)/pytest -m "not spark" --ignore=tests/spark $(BESIDE) $(ARGS)
+	@$(WITHOUT_JAVA) $(BIN)/pytest -m "not spark and not long" --ignore=tests/spark $(BESIDE) $(ARGS)
+
+test-long: java setup ## run all tests in full: each case, and many more random examples
+	@$(WITH_JAVA) HYPOTHESIS_PROFILE=long $(BIN)/pytest $(BESIDE) $(ARGS)
 
 check: setup ## lint, format, types, import rules, docs; needs no Java
 	$(BIN)/ruff check

@@ -39,6 +39,7 @@ from spillway.core.groups import (
 from spillway.core.groups.random_order import mixed_one
 from spillway.core.random import mix
 from spillway.core.windows import sliding, tumbling
+from tests.sizes import size
 
 sizes = st.lists(st.integers(1, 400), min_size=1, max_size=30).map(np.array)
 Bounds = tuple[float, float]
@@ -148,7 +149,7 @@ def test_the_mean_over_many_salts_is_the_truth(name: str) -> None:
     """Each group's total, and within four standard errors of the mean."""
     table = skewed()
     truth = totals(table.append_column("weight", pa.array(np.ones(table.num_rows))))
-    found = np.array([totals(SHEDDERS[name](table, salt)) for salt in range(400)])
+    found = np.array([totals(SHEDDERS[name](table, salt)) for salt in range(size(150, full=400))])
     errors = found.std(axis=0) / np.sqrt(len(found))
     assert (np.abs(found.mean(axis=0) - truth) <= 4.0 * errors + 1e-9 * np.abs(truth)).all()
 
@@ -159,7 +160,8 @@ def test_the_mean_over_many_salts_is_the_truth_in_windows_that_learn(options: di
     table = skewed(240).append_column("ts", pa.array(range(240)))
     options = {"by": "g", "time": "ts", "window": sliding(80, 40), "value": "v", **options}
     truth = run(table, **options, keep_ratio=1.0)["value"].to_numpy()
-    found = np.array([run(table, **options, keep_ratio=0.25, salt=s)["value"].to_numpy() for s in range(120)])
+    salted = range(size(50, full=120))
+    found = np.array([run(table, **options, keep_ratio=0.25, salt=s)["value"].to_numpy() for s in salted])
     errors = found.std(axis=0) / np.sqrt(len(found))
     assert (np.abs(found.mean(axis=0) - truth) <= 4.0 * errors + 1e-9 * np.abs(truth)).all()
 
@@ -182,7 +184,7 @@ def test_the_mean_of_a_joins_sum_over_many_salts_is_the_truth(rule: Any, exceed:
         "rule": rule,
         "exceed": exceed,
     }
-    found = [total(*shed_join(left, right, **options, salt=salt)) for salt in range(300)]
+    found = [total(*shed_join(left, right, **options, salt=salt)) for salt in range(size(120, full=300))]
     assert abs(np.mean(found) - total(*ones)) <= 4.0 * np.std(found) / np.sqrt(len(found))
 
 

@@ -179,6 +179,7 @@ def test_only_what_a_kept_window_reaches_is_needed(case: Case, data: st.DataObje
                 assert before.get(k) == after.get(k)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("gap", [1, 3])
 @pytest.mark.parametrize(
     "arrangement",

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+# Short queries are not worth thorough compilation nor threads for garbage, and small processes start in no time.
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djdk.lang.Process.launchMechanism=VFORK"
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
@@ -27,9 +30,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .appName("spillway-tests")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
-            .config(
-                "spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1"
-            )  # short queries are not worth more
+            .config("spark.driver.extraJavaOptions", JVM)
+            # Workers of Python are forked with all imports done.
+            .config("spark.python.daemon.module", "tests.spark.daemon")
+            # Files without checksums beside them: Hadoop starts a `chmod` for each file that it writes.
+            .config("spark.hadoop.fs.file.impl", "org.apache.hadoop.fs.RawLocalFileSystem")
+            .config("spark.hadoop.fs.AbstractFileSystem.file.impl", "org.apache.hadoop.fs.local.RawLocalFs")
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.sql.shuffle.partitions", "2")

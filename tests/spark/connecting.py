@@ -14,8 +14,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from spillway import Spillway, equality, sliding
+from spillway import Spillway, SpillwayError, equality, sliding
 from spillway.core import control
+from spillway.replay import Rates, stream
 from tests.spark.orders import PATIENCE_S, play
 from tests.spark.window_rows import PER_BATCH, ROWS, live, write
 
@@ -28,10 +29,20 @@ def main(checkpoint: Path) -> None:
         SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
     )
     report = {**rows(session, checkpoint), "windows": whole_windows(session, checkpoint.parent)}
+    report["told"] = what_is_wrong(session, checkpoint.parent)
     report["join"] = join(session, checkpoint.parent)
     report["match"] = match(session, checkpoint.parent)
     print(json.dumps(report))  # noqa: T201  the parent reads it
     session.stop()
+
+
+def what_is_wrong(session: SparkSession, folder: Path) -> str | None:
+    """Give a path where there is nothing, which only the server can see."""
+    try:
+        stream(session, Rates((1.0,), (1.0,)), rows=folder / "missing")
+    except SpillwayError as error:
+        return error.hint
+    return None
 
 
 def rows(session: SparkSession, checkpoint: Path) -> dict[str, Any]:

@@ -41,6 +41,7 @@ def test_queries_on_spark_connect_keep_the_same_rows_and_windows(tmp_path: Path)
     )
     assert done.returncode == 0, done.stderr[-3000:]
     report = json.loads(done.stdout.splitlines()[-1])
+    assert report["told"] == "there is nothing at this path"
     assert report["problems"] == []
     assert report["arrived"] == [3000] * 4
     assert all(delay > 0 for delay in report["delays"])

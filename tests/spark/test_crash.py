@@ -164,10 +164,18 @@ def part_of(side: int, table: pa.Table) -> pa.Array:
     ).cast(pa.int32())
 
 
-def test_what_was_told_is_delivered_whatever_a_query_died_of(spark: SparkSession, tmp_path: Path) -> None:
+DEATHS = [*zip(POINTS, [1, 1, 2, 2, 3], [0.2, 0.7, 0.3, 0.6, 0.4], strict=True), ("never", -1, 0.9)]
+SOME_DEATHS = [("after the decision", 1, 0.2), ("after the sink", 2, 0.6), ("never", -1, 0.9)]
+
+
+@pytest.mark.parametrize(
+    "deaths", [SOME_DEATHS, pytest.param(DEATHS, marks=pytest.mark.long)], ids=["some", "all"]
+)
+def test_what_was_told_is_delivered_whatever_a_query_died_of(
+    spark: SparkSession, tmp_path: Path, deaths: list[tuple[str, int, float]]
+) -> None:
     """All queries die once at each point, and keep another share each time."""
-    shares = [0.2, 0.7, 0.3, 0.6, 0.4]
-    for point, batch, keep in [*zip(POINTS, [1, 1, 2, 2, 3], shares, strict=True), ("never", -1, 0.9)]:
+    for point, batch, keep in deaths:
         begun = [crashing.begin(spark, what, tmp_path / what, keep, Death(point, batch)) for what in KINDS]
         for query, shed in begun:
             if point == "never":

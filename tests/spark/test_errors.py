@@ -36,7 +36,7 @@ def test_bad_options(options: dict[str, Any], said: str) -> None:
         Spillway(**{"name": "bad", "target_delay": "2 seconds", **options})
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def stream(spark: SparkSession) -> DataFrame:
     return play(spark).withColumn("tags", F.create_map(F.lit("a"), F.col("customer")))
 

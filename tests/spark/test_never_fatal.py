@@ -43,9 +43,9 @@ def tear_next_decision(folder: Path) -> None:
     ("harm", "lasting"),
     [
         (remove, False),
-        (tear_latest, False),
+        pytest.param(tear_latest, False, marks=pytest.mark.long),
         (tear_next_decision, False),
-        (replace_by_file, True),
+        pytest.param(replace_by_file, True, marks=pytest.mark.long),
         (block_decisions, True),
     ],
 )
@@ -87,7 +87,10 @@ def block_next_decisions(folder: Path) -> None:
         (folder / "decisions" / f"{batch}.json").mkdir()
 
 
-@pytest.mark.parametrize("harm", [block_decisions, tear_next_decision, block_next_decisions])
+@pytest.mark.parametrize(
+    "harm",
+    [block_decisions, tear_next_decision, pytest.param(block_next_decisions, marks=pytest.mark.long)],
+)
 def test_windows_stay_whole_while_the_query_runs_on(
     spark: SparkSession, tmp_path: Path, harm: Callable[[Path], None]
 ) -> None:

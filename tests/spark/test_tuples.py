@@ -202,7 +202,9 @@ def test_a_restart_goes_on_with_what_was_learned(spark: SparkSession, tmp_path: 
         assert len(shed.history()) > 4
 
 
-@pytest.mark.parametrize("batch", [0, 2, 3])
+@pytest.mark.parametrize(
+    "batch", [0, pytest.param(2, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.long)]
+)
 def test_a_batch_replayed_after_a_lost_commit_keeps_the_same_rows(
     spark: SparkSession, tmp_path: Path, batch: int
 ) -> None:

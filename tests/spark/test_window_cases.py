@@ -116,7 +116,13 @@ def zone(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
     ("zone", "window", "begin", "step"),
     [
         ("Europe/Berlin", sliding("90 minutes", "1 hour"), micros(2026, 3, 27, 20), 50 * SECOND),
-        ("America/New_York", tumbling("1 day"), micros(2026, 10, 10), 600 * SECOND),
+        pytest.param(
+            "America/New_York",
+            tumbling("1 day"),
+            micros(2026, 10, 10),
+            600 * SECOND,
+            marks=pytest.mark.long,
+        ),
     ],
     indirect=["zone"],
     ids=str,
@@ -209,7 +215,7 @@ def test_windows_much_longer_than_a_batch(spark: SparkSession, tmp_path: Path) -
     check(brute(window, clock, until=latest(clock) - 2 * SECOND), found, 2)
 
 
-@pytest.mark.parametrize("delay_s", [0, 15])
+@pytest.mark.parametrize("delay_s", [pytest.param(0, marks=pytest.mark.long), 15])
 def test_watermarks_without_delay_and_with_a_long_one(
     spark: SparkSession, tmp_path: Path, delay_s: int
 ) -> None:
@@ -269,6 +275,7 @@ def median(values: pd.Series) -> float:
     return float(values.median())
 
 
+@pytest.mark.long  # it tells when Spark has learned it
 def test_spark_has_no_aggregates_in_pandas_on_streams(spark: SparkSession, tmp_path: Path) -> None:
     with Spillway("w", 2.0, tmp_path) as shed:
         rows = shed.windows(live(spark), tumbling("2 seconds"), time="ts", max_gap=3).groupBy("window")
@@ -337,7 +344,10 @@ def _rocks(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_rocks")
-@pytest.mark.parametrize("way", ["applyInPandasWithState", "transformWithStateInPandas"])
+@pytest.mark.parametrize(
+    "way",
+    [pytest.param("applyInPandasWithState", marks=pytest.mark.long), "transformWithStateInPandas"],
+)
 def test_a_state_of_ones_own_in_pandas(spark: SparkSession, tmp_path: Path, way: str) -> None:
     window, schema = tumbling("2 seconds"), "start long, end long, id long, n long"
     with Spillway("w", 2.0, tmp_path, controller=keeping(0.4)) as shed:
@@ -443,7 +453,10 @@ def test_a_batch_that_runs_again_gives_the_same_windows(spark: SparkSession, tmp
 
 @pytest.mark.parametrize(
     ("window", "step"),
-    [(sliding("2 seconds", "1 second"), 10_000), (tumbling("1 minute"), SECOND)],
+    [
+        (sliding("2 seconds", "1 second"), 10_000),
+        pytest.param(tumbling("1 minute"), SECOND, marks=pytest.mark.long),
+    ],
     ids=str,
 )
 def test_one_row_from_the_far_future(spark: SparkSession, tmp_path: Path, window: Window, step: int) -> None:

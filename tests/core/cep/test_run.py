@@ -14,6 +14,7 @@ from spillway.core.cep.language import QueryError
 from spillway.core.cep.shed import INVENTED, invented
 from spillway.core.cep.shedding.draws import draws
 from spillway.errors import SpillwayError
+from tests.sizes import size
 
 QUERY = """PATTERN SEQ(A a, B{1,2} b[], C c) WHERE a.id = c.id AND b[i].id = a.id AND a.v + b[last].v <= c.v
            WITHIN 100 us"""
@@ -111,7 +112,7 @@ def test_a_tighter_bound_finds_less(table: pa.Table, everything: set[str]) -> No
 
 def test_a_ratio_is_one_of_the_percentile_that_is_bounded() -> None:
     """A bound of the 95th percentile itself takes next to nothing; one of the mean would take most."""
-    table, history = (steady(3000, salt) for salt in (1, 11))
+    table, history = (steady(size(1500, full=3000), salt) for salt in (1, 11))
     query = QUERY.replace("100 us", "300 us")
     everything = run(query, table, time="ts", type="type").num_rows
     plain = Shed(bound_ratio=1.0, history=history, percentile=95.0, index="attributes")
@@ -125,7 +126,7 @@ def test_a_ratio_is_one_of_the_percentile_that_is_bounded() -> None:
 
 def test_the_latency_of_matches_is_another_bound() -> None:
     """Where only events that complete matches count, discarding some of them does not make the others faster."""
-    table, history = (steady(3000, salt) for salt in (2, 12))
+    table, history = (steady(size(1500, full=3000), salt) for salt in (2, 12))
     query = QUERY.replace("100 us", "300 us")
     everything = found(run(query, table, time="ts", type="type"))
     tight = Shed(bound_ratio=0.2, history=history, index="attributes")

@@ -14,6 +14,7 @@ from spillway.core.control import CostModelConfig, Sample, make
 from spillway.core.control.cost_model import cost_fields
 from tests.core.control import drawn_samples as draw
 from tests.core.control.batch_engine import drive
+from tests.sizes import size
 
 EMPTY = Sample(at_s=0, period_s=0, arrived_rows=0, kept_rows=0)
 F, C = 0.3, 12e-6
@@ -61,6 +62,7 @@ def batch(
     )
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dead_batches", [0, 1, 2, 3])
 @pytest.mark.parametrize("cost_s", [2e-6, 12e-6, 100e-6, 1e-3])
 @pytest.mark.parametrize("target_s", [1.5, 3.0])
@@ -410,6 +412,7 @@ def test_a_query_that_is_idle_because_no_rows_come_has_no_trigger(gap_s):
     assert decision.batch_s > 0.8
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("load", [0.1, 0.5, 0.8])
 @pytest.mark.parametrize("trigger_s", [0.0, 0.7, 1.2, 2.0, 5.0, 10.0])
 @pytest.mark.parametrize("fixed", [0.1, 0.3])
@@ -489,6 +492,7 @@ def test_next_to_nothing_is_shed_where_the_fixed_time_takes_the_target(fixed):
 # The estimate cannot trap itself
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("load", [0.3, 0.7])
 @pytest.mark.parametrize("cost", [2e-6, 12e-6, 200e-6, 1e-3])
 @pytest.mark.parametrize(("slow", "until_s"), [(4.0, 20.0), (4.0, 60.0), (12.0, 40.0)])
@@ -511,7 +515,7 @@ def test_a_machine_that_was_slow_is_used_again_within_a_few_batches(slow, until_
     cost=st.sampled_from([2e-6, 12e-6, 100e-6, 1e-3]),
     load=st.floats(0.1, 0.7),
 )
-@settings(max_examples=10, phases=QUICK)
+@settings(max_examples=size(3, full=10), phases=QUICK)
 def test_whatever_slow_batches_came_first_a_calm_load_is_kept_whole_after_some_quiet_ones(
     slow, fixed, cost, load
 ):
@@ -536,6 +540,7 @@ def test_whatever_slow_batches_came_first_a_calm_load_is_kept_whole_after_some_q
     assert run.shed_batches(after_s=ended[0] + 20.0) == []
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("rows_per_s", [20, 100, 1_000])
 @pytest.mark.parametrize("fixed", [0.2, 0.6])
 @pytest.mark.parametrize("load", [0.1, 0.4])

@@ -74,6 +74,7 @@ def limit_of(decision: Decision) -> float:
 # The whole loop
 
 
+@pytest.mark.few
 @laws
 @lags
 @fixed_times
@@ -85,6 +86,7 @@ def test_the_delay_stays_bounded_in_a_burst_after_a_calm(law, lag, fixed_s, load
     assert kept(outcome, CALM_S, CALM_S + BURST_S) > 0.8 * in_time
 
 
+@pytest.mark.few
 @laws
 @lags
 def test_batches_do_not_grow_in_a_long_burst(law, lag):
@@ -108,6 +110,7 @@ def test_batches_settle_at_half_of_the_target(law, lag, fixed_s):
     assert np.allclose(busy_s, 0.5 * Y_D, rtol=0.1)  # rows are drawn
 
 
+@pytest.mark.few
 @laws
 @lags
 @fixed_times

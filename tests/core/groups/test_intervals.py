@@ -14,6 +14,7 @@ from spillway.core.groups.intervals import Estimates, count, mean, pooled, quant
 from spillway.core.groups.shed import group_chance
 from spillway.core.groups.student import t_quantile, z_quantile
 from spillway.errors import SpillwayError
+from tests.sizes import size
 
 
 def one(weights: list[float], **options: Any) -> Sampled:
@@ -162,7 +163,7 @@ def test_about_95_in_100_intervals_hold_the_truth(aggregate: Any) -> None:
     table = pa.table({"n": np.arange(len(codes)), "g": codes, "y": values})
     truth = answer(aggregate, Sampled(codes, np.ones(len(codes)), 6), values).value
     held = []
-    for salt in range(150):
+    for salt in range(size(60, full=150)):
         kept = shed(table, by="g", keep_ratio=0.05, value="y", salt=salt, key="n")
         for row in estimate(kept, by="g", value="y", aggregate=aggregate).to_pylist():
             if row["sampled"] < row["rows"]:

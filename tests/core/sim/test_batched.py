@@ -138,6 +138,7 @@ def idle_rate(target_s, trigger_s, fixed_s, cost_s, load):
     return load * min(in_time, wait - fixed_s) / wait / cost_s
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("load", [0.1, 0.5, 0.7])
 @pytest.mark.parametrize("trigger_s", [0.0, 1.0, 2.0, 3.0, 5.0, 10.0])
 @pytest.mark.parametrize("fixed_s", [0.1, 0.3, 0.8])

@@ -131,6 +131,11 @@ def test_watching_compares_everything_and_needs_no_checkpoint(spark: SparkSessio
         shed.join(first, second, on=on, within="300 ms", time="ts")
 
 
+@pytest.fixture(scope="module")
+def sides(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
+    return both(spark, "words", "tag", "origin")
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -159,9 +164,13 @@ def test_watching_compares_everything_and_needs_no_checkpoint(spark: SparkSessio
     ],
 )
 def test_what_is_wrong_is_told_at_the_call(
-    spark: SparkSession, tmp_path: Path, options: dict[str, Any], said: str
+    spark: SparkSession,
+    sides: tuple[DataFrame, DataFrame],
+    tmp_path: Path,
+    options: dict[str, Any],
+    said: str,
 ) -> None:
-    first, second = both(spark, "words", "tag", "origin")
+    first, second = sides
     if "_id" in str(options):
         first = first.withColumn("ts_left", F.lit(1))
     given = {"left": first, "right": second, "on": overlap("words", at_least=1), "within": 1, "time": "ts"}

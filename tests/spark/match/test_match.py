@@ -286,6 +286,11 @@ def test_rows_that_come_twice_are_dropped_in_front(spark: SparkSession, tmp_path
     assert set(result) == expected(query, ROWS)
 
 
+@pytest.fixture(scope="module")
+def stream(spark: SparkSession) -> DataFrame:
+    return events(spark, ROWS, PER_BATCH)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -340,16 +345,16 @@ def test_rows_that_come_twice_are_dropped_in_front(spark: SparkSession, tmp_path
     ],
 )
 def test_what_is_wrong_is_told_at_the_call(
-    spark: SparkSession, tmp_path: Path, options: dict[str, Any], said: str
+    spark: SparkSession, stream: DataFrame, tmp_path: Path, options: dict[str, Any], said: str
 ) -> None:
     given = {"query": "PATTERN SEQ(A a, B b) WHERE [id] WITHIN 1 s", "time": "ts", "type": "type"}
-    given |= {"df": events(spark, ROWS, PER_BATCH)} | options
+    given |= {"df": stream} | options
     if given["df"] == "static":
         given["df"] = spark.range(1)
     elif given["df"] == "months":
-        given["df"] = events(spark, ROWS, PER_BATCH).selectExpr("*", "interval 1 month AS months")
+        given["df"] = stream.selectExpr("*", "interval 1 month AS months")
     elif isinstance(given["df"], str):
-        given["df"] = events(spark, ROWS, PER_BATCH).withColumnRenamed("v", given["df"])
+        given["df"] = stream.withColumnRenamed("v", given["df"])
     with Spillway("bad", "2 seconds", tmp_path) as shed, pytest.raises(SpillwayError) as error:
         shed.match(**given)
     assert said in str(error.value)

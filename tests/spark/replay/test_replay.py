@@ -250,6 +250,7 @@ def test_a_checkpoint_of_another_replay_is_refused(spark: SparkSession, tmp_path
         run(stream(spark, BURST, start=PAST, speed=2.0), tmp_path)
 
 
+@pytest.mark.long  # test_connect.py has a replay, too
 def test_it_runs_on_spark_connect(tmp_path: Path) -> None:
     program = """
         import sys

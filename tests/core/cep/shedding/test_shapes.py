@@ -51,6 +51,7 @@ def test_where_an_element_repeats_the_hybrid_finds_more_than_chance() -> None:
     assert recall["hybrid"] > 1.1 * max(recall["random_state"], recall["random_input"]), recall
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("strategy", ["hybrid", "random_state", "random_input"])
 @pytest.mark.parametrize("policy", ["skip_till_any_match", "skip_till_next_match", "strict_contiguity"])
 def test_a_percentile_may_be_bounded_where_runs_come_and_go_between_checks(

@@ -70,6 +70,7 @@ def dropped_share(seen: dict[str, Counts]) -> float:
     return seen["2"].skipped / (seen["2"].opened + seen["2"].skipped)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("p", [0.2, 0.6])
 @pytest.mark.parametrize(("window", "gap"), CASES, ids=repr)
 def test_selectivities_of_the_drop(window: Window, gap: int, p: float) -> None:
@@ -95,6 +96,7 @@ def test_selectivities_by_hand() -> None:
     assert WindowDrop(size=10, slide=2, max_gap=4).sel_w2(1.0) == 0.0
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("p", [0.0, 0.3, 0.6])
 @pytest.mark.parametrize(("window", "gap"), CASES, ids=repr)
 def test_loads_against_the_work_that_is_done(window: Window, gap: int, p: float) -> None:
