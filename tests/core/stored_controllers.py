@@ -12,19 +12,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from spillway.core.groups.scalar import Accuracy
-from spillway.spark.decide import Published, decide
-from spillway.spark.group_decide import GroupSpec
-from spillway.spark.loop import Loop
-from spillway.spark.offsets import BatchSize
-from spillway.spark.report import BatchReport, StageReport, WorkReport
-from spillway.spark.storage import Folder
-from spillway.spark.window_decide import WindowSpec
-
 from spillway.core import control
 from spillway.core.control import Controller, CostModelConfig, Sample, UnitCostConfig
+from spillway.core.groups.accuracy import Accuracy
 from spillway.core.tuples import GRID
 from spillway.core.windows import DropConfig
+from spillway.loop.checkpoint_store import Folder
+from spillway.loop.decision import Published, decide
+from spillway.loop.kinds.groups import GroupSpec
+from spillway.loop.kinds.windows import WindowSpec
+from spillway.loop.loop import Loop
+from spillway.loop.offsets import BatchSize
+from spillway.loop.reports import BatchReport, StageReport, WorkReport
 from tests.core.stored_rows import US
 
 

@@ -6,9 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
-from spillway.spark.join_grid import Grid
-from spillway.spark.join_shard import Output, ShardLogic
-from tests.core.spark_parts.shards import Shards, with_order
 
 from spillway.core.join import (
     Join,
@@ -20,6 +17,9 @@ from spillway.core.join import (
     inner_product,
     overlap,
 )
+from spillway.spark.join.shard import Output, ShardLogic
+from spillway.spark.shards.grid import Grid
+from tests.core.spark.shards.join_shards import Shards, with_order
 from tests.core.stored_rows import US, with_states
 
 WORDS = tuple(f"word {n}" for n in range(23))

@@ -7,14 +7,14 @@ from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
-from spillway.core.cep.shedding.tree import Tree
-from spillway.spark.join_pack import ORDER, PART
-from spillway.spark.match_choice import SheddingSpec
-from spillway.spark.match_learning import CLASSES
-from spillway.spark.match_shard import MatchLogic
-from tests.core.spark_parts.match_shards import MatchShards
 
 from spillway.core.cep import PatternConfig, Patterns
+from spillway.core.cep.shedding.decision_tree import Tree
+from spillway.spark.match.shard import MatchLogic
+from spillway.spark.match.shedding_choice import SheddingSpec
+from spillway.spark.match.training_stretch import CLASSES
+from spillway.spark.shards.packets import ORDER, PART
+from tests.core.spark.shards.match_shards import MatchShards
 from tests.core.stored_rows import US, drawn, with_states
 
 HELD = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tests.core.spark_parts.shards import FakeState
+from tests.core.spark.shards.join_shards import FakeState
 
 US = 1_000_000
 

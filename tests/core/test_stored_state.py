@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spillway.spark.decide import BatchDecision, Published
-from spillway.spark.history import Entry, History
-from spillway.spark.join_grid import Grid
-from spillway.spark.match_choice import SheddingSpec
-from spillway.spark.match_learning import to_arrays
-from spillway.spark.plane import ControlRow
-from spillway.spark.storage import Folder
-from tests.core.spark_parts.match_shards import Numbered
 
 from spillway.core.control import CostModelConfig, UnitCostConfig, make
 from spillway.core.groups.census import Ration
 from spillway.core.groups.quota import Drawn
+from spillway.loop.checkpoint_store import Folder
+from spillway.loop.decision import BatchDecision, Published
+from spillway.loop.history import Entry, History
+from spillway.spark.control_row import ControlRow
+from spillway.spark.match.shedding_choice import SheddingSpec
+from spillway.spark.match.training_stretch import to_arrays
+from spillway.spark.shards.grid import Grid
+from tests.core.spark.shards.match_shards import Numbered
 from tests.core.stored_states import CASES, alike, file_of, plain, unpacked
 
 CHECKPOINTS = Path(__file__).resolve().parents[1] / "data" / "checkpoints"

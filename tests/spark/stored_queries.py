@@ -18,11 +18,11 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.spark.match_rows import interpreted
 
 from spillway import Spillway, overlap, sliding
 from spillway.core import control
 from spillway.replay import Rates, stream
+from tests.spark.match.match_rows import interpreted
 from tests.spark.orders import PATIENCE_S
 
 CHECKPOINTS = Path(__file__).resolve().parents[1] / "data" / "checkpoints"
