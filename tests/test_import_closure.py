@@ -21,7 +21,7 @@ BARS = {
     "spillway.spark.windows": 43,
     "spillway.spark.groups.plan": 43,
     "spillway.spark.join.plan": 78,
-    "spillway.spark.match.plan": 119,
+    "spillway.spark.match.plan": 118,
 }
 
 

@@ -20,7 +20,7 @@ from spillway.core.join import (
     subset,
     warm_up,
 )
-from spillway.core.join.state_format import MAGIC, from_bytes, to_bytes
+from spillway.core.join.operator import STATE_FORMAT
 from spillway.errors import SpillwayError
 from tests.core.join.streams import two_streams
 
@@ -311,7 +311,7 @@ def test_a_state_of_something_else_is_refused() -> None:
         (b"x" * 100, "not the state of a join"),
         (state[:-9], "torn"),
         (state[:60] + b"?" + state[61:], "torn"),
-        (MAGIC + b"\x09\x00" + state[8:], "version 9"),
+        (STATE_FORMAT.magic + b"\x09\x00" + state[8:], "version 9"),
     ]:
         with pytest.raises(SpillwayError, match=message):
             config.build(wrong)
@@ -331,7 +331,7 @@ def test_bytes_keep_arrays_of_all_kinds() -> None:
         "none": np.empty((0, 3), np.int64),
         "text": np.array([1, 255], np.uint8),
     }
-    meta, arrays = from_bytes(to_bytes({"a": None}, given))
+    meta, arrays = STATE_FORMAT.read(STATE_FORMAT.write({"a": None}, given))
     assert meta == {"a": None}
     for name, array in given.items():
         assert arrays[name].shape == array.shape

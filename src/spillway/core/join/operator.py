@@ -41,13 +41,13 @@ from spillway.core.join.row_reader import SIDES, Reader
 from spillway.core.join.selection.random_drop import encounters, keep_ratio
 from spillway.core.join.selection.row_draws import DROP, drawn
 from spillway.core.join.selection.selector import Selection
-from spillway.core.join.state_format import from_bytes, to_bytes
 from spillway.core.join.waiting_rows import Waiting, picked
 from spillway.core.join.window_store import Store
 from spillway.core.join.work import Prices, Work
-from spillway.core.state.blob import under
+from spillway.core.state.blob import BlobFormat, under
 from spillway.errors import SpillwayError, invalid
 
+STATE_FORMAT = BlobFormat(b"SPJOIN", version=1, owner="a join")  # in checkpoints
 SCHEMA = pa.schema({"left_row": pa.int64(), "right_row": pa.int64(), "score": pa.float64()})
 
 
@@ -249,10 +249,10 @@ class Join:
         for side, store, waiting in zip(SIDES, self.stores, self.waiting, strict=True):
             arrays |= {f"{side}.{name}": array for name, array in store.snapshot().items()}
             arrays |= {f"waiting.{side}.{name}": array for name, array in waiting.snapshot().items()}
-        return to_bytes(meta, arrays)
+        return STATE_FORMAT.write(meta, arrays)
 
     def _restore(self, state: bytes) -> None:
-        meta, arrays = from_bytes(state)
+        meta, arrays = STATE_FORMAT.read(state)
         if meta["config"] != _identity(self.config):
             raise SpillwayError(
                 f"state: made by a join with {meta['config']}, this one has {_identity(self.config)}.",

@@ -33,7 +33,6 @@ from spillway.core.cep.engine.run_control import Handles
 from spillway.core.cep.engine.run_counters import RECORD, Tracking
 from spillway.core.cep.engine.run_store import live
 from spillway.core.cep.engine.runs import Runs
-from spillway.core.cep.engine.state_format import from_bytes, to_bytes
 from spillway.core.cep.engine.timeouts import Timeouts
 from spillway.core.cep.engine.work import Size, Work
 from spillway.core.cep.language import to_text
@@ -43,10 +42,11 @@ from spillway.core.cep.plan.plan import Plan
 from spillway.core.cep.plan.terms import NULL
 from spillway.core.checks import require_number
 from spillway.core.data.vocabulary import Vocabulary
-from spillway.core.state.blob import together, under
+from spillway.core.state.blob import BlobFormat, together, under
 from spillway.errors import SpillwayError
 
 FOREVER = 2**62
+_FORMAT = BlobFormat(b"SPCEPS", version=2, owner="a pattern")  # in checkpoints
 _ALL = 2**62  # a budget that is never spent
 _ENOUGH = 0.95  # of ``most_runs``: how many runs are left after some were shed
 
@@ -321,10 +321,10 @@ class Patterns(Handles):
             "tracking": {} if self._tracking is None else self._tracking.snapshot(),
             "timeouts": {} if self._timeouts is None else self._timeouts.snapshot(),
         }
-        return to_bytes(meta, together(parts))
+        return _FORMAT.write(meta, together(parts))
 
     def _restore(self, state: bytes) -> None:
-        meta, arrays = from_bytes(state)
+        meta, arrays = _FORMAT.read(state)
         if meta["config"] != self._identity():
             raise SpillwayError(
                 f"state: made by {meta['config']}, this is {self._identity()}.",
