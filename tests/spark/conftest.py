@@ -34,7 +34,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             # Workers of Python are forked with all imports done.
             .config("spark.python.daemon.module", "tests.spark.daemon")
             # Files without checksums beside them: Hadoop starts a `chmod` for each file that it writes.
-            .config("spark.hadoop.fs.file.impl", "org.apache.hadoop.fs.RawLocalFileSystem")
             .config("spark.hadoop.fs.AbstractFileSystem.file.impl", "org.apache.hadoop.fs.local.RawLocalFs")
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
