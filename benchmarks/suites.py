@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks.results import Results
+from spillway.cli.bench import SUITES
 from spillway.errors import SpillwayError, unknown
 
-MODULES = {name: f"benchmarks.{name}" for name in ("control", "windows", "groups", "join", "cep", "spark")}
+MODULES = {name: f"benchmarks.{name}" for name in SUITES}
 """One module or package per paper, one for Spark and its peers. Each has a function ``run``: a :class:`Suite`."""
 
 PARTS: dict[str, tuple[str, ...]] = {"spark": ("neighbours", "restart")}

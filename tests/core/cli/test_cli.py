@@ -55,6 +55,7 @@ def test_bench_runs_a_suite_and_writes_its_results(fake_suite, tmp_path, capsys)
 
 def test_the_command_line_names_the_suites_that_there_are():
     assert tuple(suites.MODULES) == bench.SUITES
+    assert suites.available() == list(bench.SUITES), "each has a folder"
 
 
 def test_an_installed_package_says_where_the_benchmarks_are(tmp_path, monkeypatch, capsys):

@@ -118,7 +118,7 @@ def _flat(
         if shape.weighted:
             inner, numbers = inner.flatten()
     if inner.null_count:
-        present = np.asarray(inner.is_valid())
+        present = is_present(inner)
         kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(present)])
         starts, inner = kept[starts], inner.filter(pa.array(present))
         numbers = None if numbers is None else numbers.filter(pa.array(present))

@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 from spillway.core.arrays import Bools, Floats, Ints
 from spillway.core.cep.plan.layout import OTHER, PAUSE
 from spillway.core.cep.plan.terms import NULL, Kind
-from spillway.core.data.tables import array_of
+from spillway.core.data.tables import array_of, is_present
 from spillway.core.data.times import times_of
 from spillway.core.data.vocabulary import Vocabulary
 from spillway.errors import SpillwayError, invalid
@@ -155,7 +155,7 @@ class Reader:
         return np.asarray(pc.fill_null(found.cast(pa.int64()), OTHER).to_numpy(zero_copy_only=False))
 
     def _texts(self, column: pa.Array) -> Ints:
-        valid = np.asarray(column.is_valid())
+        valid = is_present(column)
         codes = np.full(len(column), NULL, np.int64)
         codes[valid] = self.words.encode(column.drop_null())
         return codes
